@@ -1,0 +1,126 @@
+"""Every exception and warning of rollbook, in one tree.
+
+    RollbookError
+    ├── BadInput (also ValueError)      an argument that cannot be used
+    │   ├── InvalidName                 a project, run, scope or key name
+    │   ├── InvalidClock                a clock nobody declared, or no integer
+    │   ├── UnknownOption               a choice outside the list (sink, mode, keeper …)
+    │   └── UnknownKey                  a key, table or clock the book does not hold
+    ├── RunError
+    │   ├── NotARun                     a folder without a run.json that can be read
+    │   ├── RunNotFound                 nothing matches
+    │   ├── AmbiguousRun                more than one matches
+    │   ├── RunIsLive                   another living process writes this run
+    │   ├── NothingToResume             resume="must", and there is nothing
+    │   └── NewerFormat                 written by a later rollbook
+    ├── Damaged                         bytes on disk that are not what they should be
+    ├── LoggingFailed                   strict=True only: what would have been counted and warned about
+    └── MissingExtra (also ImportError) an optional package is not installed
+
+    RollbookWarning (UserWarning)       said once per cause; each is counted in `run.bill()`
+
+Messages have three parts: what was asked, what was found, what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AmbiguousRun",
+    "BadInput",
+    "Damaged",
+    "InvalidClock",
+    "InvalidName",
+    "LoggingFailed",
+    "MissingExtra",
+    "NewerFormat",
+    "NotARun",
+    "NothingToResume",
+    "RollbookError",
+    "RollbookWarning",
+    "RunError",
+    "RunIsLive",
+    "RunNotFound",
+    "UnknownKey",
+    "UnknownOption",
+    "did_you_mean",
+]
+
+
+class RollbookError(Exception):
+    """The root of everything rollbook raises on purpose."""
+
+
+class BadInput(RollbookError, ValueError):
+    """An argument that cannot be used."""
+
+
+class InvalidName(BadInput):
+    """A name that is no single, printable path component."""
+
+
+class InvalidClock(BadInput):
+    """A clock that was not declared, or a value that is no integer."""
+
+
+class UnknownOption(BadInput):
+    """A choice outside the list of choices."""
+
+
+class UnknownKey(BadInput, KeyError):
+    """A key, table or clock that the book does not hold."""
+
+    def __str__(self) -> str:  # KeyError would print the repr
+        return str(self.args[0]) if self.args else ""
+
+
+class RunError(RollbookError):
+    """Something about a run as a whole."""
+
+
+class NotARun(RunError):
+    """A folder without a readable run.json."""
+
+
+class RunNotFound(RunError, LookupError):
+    """No run matches what was asked."""
+
+
+class AmbiguousRun(RunError, LookupError):
+    """More than one run matches what was asked."""
+
+
+class RunIsLive(RunError):
+    """Another living process writes this run."""
+
+
+class NothingToResume(RunError):
+    """There is no run, or no checkpoint, to go on from."""
+
+
+class NewerFormat(RunError):
+    """The run was written by a later version of rollbook."""
+
+
+class Damaged(RollbookError):
+    """Bytes on disk are not what they should be."""
+
+
+class LoggingFailed(RollbookError):
+    """Raised under strict=True where rollbook would otherwise count and warn."""
+
+
+class MissingExtra(RollbookError, ImportError):
+    """An optional package is not installed."""
+
+
+class RollbookWarning(UserWarning):
+    """Something was refused, dropped or changed; said once per cause."""
+
+
+def did_you_mean(asked: str, choices: list[str]) -> str:
+    """The tail of an error message: the nearest choice, if one is near, then all of them, sorted."""
+    import difflib
+
+    near = difflib.get_close_matches(asked, choices, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{hint} Available: {', '.join(sorted(choices)) or 'none'}."

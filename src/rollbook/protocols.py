@@ -1,0 +1,154 @@
+"""Every extension point of rollbook in one file. Nobody has to inherit from these: having the methods is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from rollbook.values import Histogram, Image, Video
+
+__all__ = ["Alert", "Importer", "Probe", "Row", "Rule", "RunInfo", "Sink", "Stateful", "Truncatable", "Value"]
+
+Value: TypeAlias = float | int | bool | str | Histogram | Image | Video
+"""What a row can hold by the time it reaches a sink. `str` is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one `log` call said.
+
+    Attributes:
+      time: unix time in seconds.
+      clocks: the clocks that are known for this row, by name.
+      values: full key (scope included) -> value. Missing keys are absent; NaN and infinities are kept.
+      scope: the opened scope it was logged through, "" for the run itself.
+      writer, lane, seq: the identity of the row: together unique for ever, also across restarts; `seq` grows
+        within (writer, lane). Sinks that may be handed a row twice use it as the idempotency key.
+      attempt: the life of the run that wrote it.
+      mark: "" for a row of values; "dump" for a dump mark (`values` is empty, `keys` names what was dumped, empty
+        for all); "final" for the last thing a finished run says (`values` is empty).
+    """
+
+    time: float
+    clocks: Mapping[str, int]
+    values: Mapping[str, Value]
+    scope: str = ""
+    writer: str = ""
+    lane: int = 0
+    seq: int = 0
+    attempt: int = 1
+    mark: str = ""
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What a sink learns about its run when it is opened.
+
+    Attributes:
+      folder: the run's folder.
+      clocks: all clock names of the run, the standard ones first.
+      x: the clock a sink with one step axis should use ("" means: the first one that a row knows, in this order).
+      resumed: the run was continued; a file sink appends.
+    """
+
+    folder: Path
+    project: str
+    name: str
+    id: str
+    attempt: int = 1
+    clocks: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    group: str | None = None
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    x: str = ""
+    resumed: bool = False
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """A place rows go.
+
+    The forwarder calls it from one thread at a time. Whatever `open` or `write` raise is counted and said once, and
+    the same rows are offered again later with growing pauses; the training process never sees it.
+    """
+
+    accepts: frozenset[type]
+    """The kinds of values it takes, e.g. {float, int, bool}. Others are counted as refused and not sent."""
+
+    def open(self, run: RunInfo) -> None:
+        """Get ready. Called once before the first `write`."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Take these rows, in order. Returning means they are delivered. Marks come through here too."""
+
+    def close(self) -> None:
+        """Flush and let go. Calling it twice is fine; nothing is written afterwards."""
+
+
+@runtime_checkable
+class Truncatable(Protocol):
+    """A file sink that can say where it is and go back there; with it, restarts neither lose nor repeat rows."""
+
+    def position(self) -> dict[str, int]:
+        """Output file (relative to the run folder) -> its length in bytes, all of it flushed to the system."""
+
+    def truncate(self, position: Mapping[str, int]) -> None:
+        """Cut the output back to `position`. Called after `open` and before the first `write`.
+
+        A file that `position` does not name is emptied.
+        """
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A sink or filter with memory. The state is saved beside the cursor and given back at the next start."""
+
+    def state(self) -> dict[str, Any]:
+        """All memory, as plain JSON data."""
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`. Called after `open` and before the first `write`."""
+
+
+Probe: TypeAlias = Callable[[], Mapping[str, float]]
+"""Reads something about the host and returns it by key, e.g. {"host/cpu_percent": 12.5}. Never blocks for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What a health rule found. `evidence` holds the numbers that made it speak."""
+
+    rule: str
+    level: str  # "warn" | "fail"
+    message: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A health check over a run's rows. `warm_up` is the number of rows it needs before it may speak."""
+
+    name: str
+    source: str
+    warm_up: int
+
+    def __call__(self, rows: Sequence[Row]) -> Sequence[Alert]:
+        """Look at new rows; return what is wrong, usually nothing."""
+
+
+class Importer(Protocol):
+    """Reads a run that another tool wrote."""
+
+    name: str
+
+    def finds(self, path: Path) -> bool:
+        """Whether `path` looks like something this importer reads. Cheap."""
+
+    def rows(self, path: Path) -> Iterator[Row]:
+        """The rows of the run at `path`, in order."""
