@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from rollbook.values import Histogram, Image, Video
 
-__all__ = ["Alert", "Importer", "Probe", "Row", "Rule", "RunInfo", "Sink", "Stateful", "Truncatable", "Value"]
+__all__ = ["Alert", "Importer", "Probe", "Recorder", "Row", "Rule", "RunInfo", "Sink", "Stateful", "Truncatable", "Value"]
 
 Value: TypeAlias = float | int | bool | str | Histogram | Image | Video
 """What a row can hold by the time it reaches a sink. `str` is text."""
@@ -152,3 +152,35 @@ class Importer(Protocol):
 
     def rows(self, path: Path) -> Iterator[Row]:
         """The rows of the run at `path`, in order."""
+
+
+class Recorder(Protocol):
+    """The writing end as the capture rooms see it: a `Run` or a `Scope` of one. Nothing here raises in training."""
+
+    folder: Path
+    name: str  # the scope's name, "" for the run itself
+
+    def log(self, values: Mapping[str, Any], **clocks: Any) -> None:
+        """Append one row of scalars; keys get the scope's prefix."""
+
+    def record(
+        self,
+        table: str,
+        columns: Mapping[str, Any],
+        n: int = 1,
+        *,
+        clock_columns: Mapping[str, Any] | None = None,
+        time_column: Any = None,
+        **clocks: Any,
+    ) -> int:
+        """Append n rows to a table as one frame and return its sequence number (0 if it was refused).
+
+        `columns` maps a name to n values: a list of plain data (None, bool, int, float, str, bytes, lists and dicts of
+        those), or an array whose first axis is n. With n = 1 plain values may stand without the list.
+        """
+
+    def clocks_now(self) -> dict[str, int]:
+        """The clocks that are known at this moment."""
+
+    def count(self, cause: str, n: int = 1, message: str = "") -> None:
+        """Add n to the bill under `cause`; the first time, warn with `message`. Under strict=True, raise it."""
