@@ -1,0 +1,337 @@
+"""Who a process is, whether it still lives, and how to hear at once that it died.
+
+    me = identity()                  # goes into writer.json
+    is_alive(me)                     # True; False: known dead; None: cannot be judged from here
+    with Watch(me) as watch:
+        watch.wait(1.0)              # True as soon as it has ended
+
+A file lock says nothing about a trainer (a forked child keeps it) and a pid alone is used again, so a process is known
+by boot, pid namespace, pid and start time. Light on purpose: the training process imports this file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["Watch", "boot_id", "host_name", "identity", "is_alive", "pid_namespace", "same_place", "start_time"]
+
+_POLL_SECONDS = 0.25
+"""How often `Watch.wait` looks where the system cannot tell us."""
+
+_NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
+"""Host names that many machines share: two of them prove nothing."""
+
+
+def identity() -> dict[str, Any]:
+    """This process as {boot_id, pid_ns, pid, start_time, host}; plain JSON data. "" stands for "not known here"."""
+    pid = os.getpid()
+    return {
+        "boot_id": boot_id(),
+        "pid_ns": pid_namespace(),
+        "pid": pid,
+        "start_time": start_time(pid) or "",
+        "host": host_name(),
+    }
+
+
+def is_alive(identity: Mapping[str, Any]) -> bool | None:
+    """Whether the process that called `identity()` still runs; a zombie does not.
+
+    Args:
+      identity: what `identity()` gave, or a writer.json. Read from a file, so anything in it may be missing or wrong.
+    Returns:
+      True, False, or None where it cannot be judged: another host, another pid namespace, or a system that hides it.
+    """
+    if not same_place(identity):
+        if _text(identity, "host") == host_name() not in _NO_NAMES and _rebooted(identity):
+            return False
+        return None
+    pid = _pid(identity)
+    if pid is None:
+        return None
+    alive, found = _look_at(pid)
+    if alive is not True:
+        return alive
+    asked = _text(identity, "start_time")
+    return found == asked if asked and found else None
+
+
+def same_place(identity: Mapping[str, Any]) -> bool:
+    """Whether that process shares this one's boot and pid namespace: only then may its journal be touched from here."""
+    boot, here = _text(identity, "boot_id"), boot_id()
+    if boot and here:
+        return boot == here and _text(identity, "pid_ns") == pid_namespace()
+    # A system without boot ids: the host's name and the start time of the process have to do.
+    return _text(identity, "host") == host_name() not in _NO_NAMES and _text(identity, "pid_ns") == pid_namespace()
+
+
+class Watch:
+    """Notices the end of one process: by pidfd, kqueue or process handle, else by looking at (pid, start time).
+
+    Attributes:
+      how: "pidfd", "kqueue", "handle", "poll", "dead" (it was gone already) or "unknown" (cannot be judged from here;
+        `dead` then stays False).
+    """
+
+    __slots__ = ("_dead", "_fd", "_handle", "_identity", "_kqueue", "_windows", "how")
+
+    def __init__(self, identity: Mapping[str, Any]) -> None:
+        self._identity = dict(identity)
+        self._dead = False
+        self._fd = -1
+        self._kqueue: Any = None
+        self._handle: Any = None
+        self._windows: Any = None
+        self.how = "poll"
+        pid = _pid(identity)
+        if pid is None or not same_place(identity):
+            self._dead = is_alive(identity) is False
+            self.how = "dead" if self._dead else "unknown"
+            return
+        # Hold the process first and compare its start time afterwards: from then on the pid cannot mean another one.
+        self._hold(pid)
+        alive = is_alive(identity)
+        if alive is not True:
+            self.close()
+            self._dead = alive is False
+            self.how = "dead" if self._dead else "unknown"
+
+    def _hold(self, pid: int) -> None:
+        opened = getattr(os, "pidfd_open", None)
+        if opened is not None:
+            try:
+                self._fd = opened(pid)
+                self.how = "pidfd"
+                return
+            except OSError:  # an old kernel, a seccomp rule, no descriptor left, or the process is gone
+                pass
+        import select
+
+        make_queue = getattr(select, "kqueue", None)  # macOS and the BSDs
+        if make_queue is not None:
+            queue = None
+            try:
+                queue = make_queue()
+                queue.control([_exit_event(select, pid)], 0)
+                self._kqueue, self._fd, self.how = queue, queue.fileno(), "kqueue"
+                return
+            except OSError:
+                if queue is not None:
+                    queue.close()
+        if sys.platform == "win32":
+            self._windows = _kernel32()
+            self._handle = self._windows.OpenProcess(0x00100000, False, pid)  # SYNCHRONIZE
+            if self._handle:
+                self.how = "handle"
+
+    def dead(self) -> bool:
+        """Whether it is known to have ended. Does not block."""
+        return self.wait(0.0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to `timeout` seconds (None: for ever) for the end; True as soon as it is known to have ended."""
+        import time
+
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._dead:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            self._dead = self._look(left)
+            if self._dead or (left is not None and left <= 0.0):
+                break
+        if self._dead:
+            self._release()
+        return self._dead
+
+    def _look(self, left: float | None) -> bool:
+        if self._kqueue is not None:
+            return bool(self._kqueue.control(None, 1, left))
+        if self._fd >= 0:
+            import select
+
+            # poll, not select: a trainer may well hold more than 1,024 descriptors.
+            poller = select.poll()
+            poller.register(self._fd, select.POLLIN)
+            return bool(poller.poll(None if left is None else int(left * 1000) + (left > 0.0)))
+        if self._handle:
+            wait_ms = 0xFFFFFFFF if left is None else min(int(left * 1000), 0x7FFFFFFF)
+            return bool(self._windows.WaitForSingleObject(self._handle, wait_ms) == 0)
+        import time
+
+        if self.how == "poll" and is_alive(self._identity) is False:
+            return True
+        if left is None or left > 0.0:
+            time.sleep(_POLL_SECONDS if left is None else min(left, _POLL_SECONDS))
+            return self.how == "poll" and is_alive(self._identity) is False
+        return False
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when the process ends, for select and asyncio; -1 where there is none."""
+        return self._fd
+
+    def _release(self) -> None:
+        if self._kqueue is not None:
+            self._kqueue.close()
+        elif self._fd >= 0:
+            os.close(self._fd)
+        if self._handle:
+            self._windows.CloseHandle(self._handle)
+        self._kqueue, self._fd, self._handle = None, -1, None
+
+    def close(self) -> None:
+        """Let go of the process. Afterwards an end that was not noticed yet is not noticed any more."""
+        self._release()
+        self.how = "dead" if self._dead else "unknown"
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self._release()
+        except (OSError, AttributeError, TypeError):  # half made, or the interpreter is going down
+            pass
+
+
+def _exit_event(select: Any, pid: int) -> Any:
+    return select.kevent(pid, filter=select.KQ_FILTER_PROC, flags=select.KQ_EV_ADD, fflags=select.KQ_NOTE_EXIT)
+
+
+def boot_id() -> str:
+    """What changes with each boot of this machine, "" where the system has no such thing."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().decode().strip()
+    except (OSError, UnicodeDecodeError):
+        pass
+    return _mac_boot_id() if sys.platform == "darwin" else ""
+
+
+def pid_namespace() -> str:
+    """The pid namespace (a container has its own) as text, "" where there are none."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return ""
+
+
+def host_name() -> str:
+    """The name of this host, "" if it has none."""
+    try:
+        return os.uname().nodename  # type: ignore[attr-defined,unused-ignore]
+    except AttributeError:  # Windows
+        return os.environ.get("COMPUTERNAME", "")
+
+
+def start_time(pid: int) -> str | None:
+    """When process `pid` started, in the system's own unit; None if there is none, it is a zombie, or it is hidden."""
+    return _look_at(pid)[1] or None
+
+
+def _look_at(pid: int) -> tuple[bool | None, str]:
+    """(alive, start time) of a pid: (False, "") if it is gone or a zombie, (None, "") where the system hides it."""
+    if sys.platform == "win32":
+        return _windows_look_at(pid)
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The command stands in brackets and may hold brackets and blanks itself.
+            fields = file.read().rpartition(b")")[2].split()
+        if fields[0] in b"ZX" and int(fields[17]) <= 1:
+            return False, ""
+        return True, fields[19].decode()
+    except (FileNotFoundError, ProcessLookupError):  # gone, hidden by a mount option, or a system without /proc
+        found = _mac_start_time(pid) if sys.platform == "darwin" else ""
+        if found:
+            return True, found
+    except (OSError, IndexError, ValueError):  # no descriptor left, no permission: says nothing about the process
+        return None, ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False, ""
+    except OSError:
+        pass
+    return None, ""
+
+
+def _text(identity: Mapping[str, Any], name: str) -> str:
+    value = identity.get(name)
+    return "" if value is None else str(value)
+
+
+def _pid(identity: Mapping[str, Any]) -> int | None:
+    pid = identity.get("pid")
+    return pid if type(pid) is int and 0 < pid < 2**31 else None
+
+
+def _rebooted(identity: Mapping[str, Any]) -> bool:
+    boot, here = _text(identity, "boot_id"), boot_id()
+    return bool(boot and here and boot != here)
+
+
+def _mac_boot_id() -> str:
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        buffer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+        if libc.sysctlbyname(b"kern.bootsessionuuid", buffer, ctypes.byref(size), None, 0) == 0:
+            return str(buffer.value.decode())
+    except (OSError, AttributeError, ImportError):
+        pass
+    return ""
+
+
+def _mac_start_time(pid: int) -> str:
+    """From proc_pidinfo(PROC_PIDTBSDINFO): status at byte 4, start in seconds and microseconds at byte 120."""
+    try:
+        import ctypes
+        import struct
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        buffer = ctypes.create_string_buffer(136)
+        if libc.proc_pidinfo(pid, 3, ctypes.c_uint64(0), buffer, 136) != 136:
+            return ""
+        (status,) = struct.unpack_from("<I", buffer, 4)
+        seconds, micros = struct.unpack_from("<QQ", buffer, 120)
+        return "" if status == 5 else f"{seconds}.{micros:06d}"  # 5: SZOMB
+    except (OSError, AttributeError, ImportError):
+        return ""
+
+
+def _kernel32() -> Any:
+    import ctypes
+
+    library = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined,unused-ignore]
+    library.OpenProcess.restype = ctypes.c_void_p
+    library.OpenProcess.argtypes = [ctypes.c_uint32, ctypes.c_int, ctypes.c_uint32]
+    library.WaitForSingleObject.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    library.CloseHandle.argtypes = [ctypes.c_void_p]
+    library.GetProcessTimes.argtypes = [ctypes.c_void_p] + [ctypes.c_void_p] * 4
+    return library
+
+
+def _windows_look_at(pid: int) -> tuple[bool | None, str]:
+    """By creation time; a handle that somebody holds keeps the pid of a process that has ended."""
+    import ctypes
+
+    library = _kernel32()
+    handle = library.OpenProcess(0x00101000, False, pid)  # SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION
+    if not handle:
+        return (None, "") if ctypes.get_last_error() == 5 else (False, "")  # type: ignore[attr-defined,unused-ignore]
+    try:
+        times = (ctypes.c_uint64 * 4)()
+        at = [ctypes.byref(times, 8 * i) for i in range(4)]
+        if library.WaitForSingleObject(handle, 0) == 0:
+            return False, ""
+        return (True, str(times[0])) if library.GetProcessTimes(handle, *at) else (None, "")
+    finally:
+        library.CloseHandle(handle)
