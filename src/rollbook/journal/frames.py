@@ -1,0 +1,388 @@
+"""The payload of a frame: one msgpack map with raw arrays, encoded so that odd data never raises.
+
+    data, problems = encode({"table": "samples", "n": 2, "columns": {"reward": numpy.zeros(2)}})
+    decode(data)["columns"]["reward"].to_numpy()
+
+Arrays are Ext code 1 (`dtype.str|shape|bytes`), integers beyond int64 are Ext code 2 (decimal digits). Decoding
+executes nothing and allocates no more than the data holds; numpy is needed by nobody here.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rollbook.errors import Damaged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    import numpy
+
+__all__ = ["RawArray", "decode", "encode"]
+
+ARRAY, BIG_INT = 1, 2
+
+_DEEPEST = 64
+_LONGEST_REPR = 10_000
+_MOST_PROBLEMS = 8
+_MOST_DIGITS = 4300
+_MOST_DIMENSIONS = 32
+
+_STRUCT_CODES = {
+    "f8": "d", "f4": "f", "f2": "e", "i8": "q", "i4": "i", "i2": "h", "i1": "b",
+    "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "?", "M8": "q", "m8": "q",
+}  # fmt: skip
+_ITEM_SIZES = {**{code: int(code[1:]) for code in _STRUCT_CODES}, "c8": 8, "c16": 16}
+_TIME_UNITS = frozenset(["Y]", "M]", "W]", "D]", "h]", "m]", "s]", "ms]", "us]", "ns]", "ps]", "fs]", "as]"])
+_BUFFER_KINDS = {"d": "f8", "f": "f4", "e": "f2", "?": "b1", "c": "u1"}
+
+
+class RawArray:
+    """An array as it lies in a frame: a dtype string, a shape and little-endian bytes in C order.
+
+    Attributes:
+      dtype: numpy's `dtype.str`, such as "<f8"; always a plain number, boolean or time type.
+      shape: its lengths, () for a single value.
+      data: the bytes.
+    """
+
+    __slots__ = ("data", "dtype", "shape")
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], data: bytes) -> None:
+        self.dtype, self.shape, self.data = dtype, shape, data
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RawArray)
+            and (self.dtype, self.shape, self.data) == (other.dtype, other.shape, other.data)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape, self.data))
+
+    def __repr__(self) -> str:
+        return f"RawArray({self.dtype!r}, {self.shape})"
+
+    def to_numpy(self) -> numpy.ndarray:
+        """The same values as a read-only numpy array over the same bytes."""
+        import numpy
+
+        return numpy.frombuffer(self.data, dtype=numpy.dtype(self.dtype)).reshape(self.shape)
+
+    def flat(self) -> tuple[Any, ...]:
+        """All values in C order as Python numbers, without numpy. Times are their integers, complex values pairs."""
+        import struct
+
+        kind = self.dtype[1:].partition("[")[0]
+        if kind in ("c8", "c16"):
+            code, size = ("f", 4) if kind == "c8" else ("d", 8)
+            parts = struct.unpack(f"<{len(self.data) // size}{code}", self.data)
+            return tuple(zip(parts[::2], parts[1::2], strict=True))
+        return struct.unpack(f"<{len(self.data) // _ITEM_SIZES[kind]}{_STRUCT_CODES[kind]}", self.data)
+
+    def rows(self) -> list[Any]:
+        """The items along the first axis: Python numbers for one axis, smaller RawArrays for more."""
+        if len(self.shape) <= 1:
+            return list(self.flat())
+        n, inner = self.shape[0], self.shape[1:]
+        width = len(self.data) // n if n else 0
+        return [RawArray(self.dtype, inner, self.data[i * width : (i + 1) * width]) for i in range(n)]
+
+
+def encode(payload: Mapping[str, Any]) -> tuple[bytes, list[str]]:
+    """The bytes of a frame's payload, and what had to be changed to write it.
+
+    Numbers, text, bytes, lists, tuples, dicts and arrays on the host go as they are. Whatever msgpack cannot hold
+    is replaced by the nearest thing it can: broken text has its surrogates escaped, unknown objects become their
+    repr, what nests too deeply or contains itself is cut. Each change is named in the list (at most eight of them).
+    Never raises for odd data; a MemoryError or an interrupt passes through.
+    """
+    try:
+        return _encoder()(payload), []
+    except MemoryError:
+        raise
+    except Exception:
+        problems: list[str] = []
+        clean = _clean(payload, "", problems, ())
+        return _encoder()(clean), problems
+
+
+def decode(data: bytes | memoryview) -> dict[str, Any]:
+    """The payload of a frame.
+
+    Raises:
+      Damaged: the bytes are no msgpack map, nest too deeply, or hold an array whose shape and size disagree.
+    """
+    import msgspec
+
+    try:
+        payload = _decoder()(data)
+    except Damaged:
+        raise
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as err:
+        raise Damaged(f"a frame of {len(data)} bytes is no msgpack that rollbook writes ({err})") from None
+    if type(payload) is not dict:
+        raise Damaged(f"a frame holds a {type(payload).__name__} where a map was expected")
+    return payload
+
+
+_cached: dict[str, Any] = {}
+
+
+def _encoder() -> Callable[[Any], bytes]:
+    found: Callable[[Any], bytes] | None = _cached.get("encode")
+    if found is None:
+        import msgspec
+
+        found = _cached["encode"] = msgspec.msgpack.Encoder(enc_hook=_replace).encode
+    return found
+
+
+def _decoder() -> Callable[[Any], Any]:
+    found: Callable[[Any], Any] | None = _cached.get("decode")
+    if found is None:
+        import msgspec
+
+        found = _cached["decode"] = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
+    return found
+
+
+def _ext(code: int, data: bytes) -> Any:
+    import msgspec
+
+    return msgspec.msgpack.Ext(code, data)
+
+
+def _replace(value: Any) -> Any:
+    """What msgspec writes instead of an object it does not know. Raises TypeError where only the slow way helps."""
+    interface = getattr(value, "__array_interface__", None)
+    if interface is not None and getattr(value, "shape", None) != ():
+        return _array(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if interface is not None or hasattr(value, "dtype"):
+        plain = _item(value)
+        if plain is not value:
+            return plain
+    on_host = _host_array(value)
+    if on_host is not None:
+        return _array(on_host) if on_host.shape != () else _item(on_host)
+    buffer = _buffer(value)
+    if buffer is not None:
+        return buffer
+    raise TypeError(f"objects of type {type(value).__qualname__}")
+
+
+def _item(value: Any) -> Any:
+    """The Python scalar of a numpy scalar, 0-d array or one-element tensor, or `value` itself."""
+    plain = value.item()
+    if type(plain) in (float, int, bool, str, bytes, complex):
+        return [plain.real, plain.imag] if type(plain) is complex else plain
+    if hasattr(plain, "isoformat"):
+        return plain.isoformat()
+    try:
+        return float(plain)  # numpy.longdouble is its own item()
+    except (TypeError, ValueError):
+        return value
+
+
+def _host_array(value: Any) -> Any:
+    """A numpy array of a tensor that lies in host memory, or None. Never waits for a device."""
+    device = getattr(value, "__dlpack_device__", None)
+    if device is None or not hasattr(value, "__array__"):
+        return None
+    if int(device()[0]) not in (1, 3):  # host, pinned host
+        return None
+    detach = getattr(value, "detach", None)
+    value = value if detach is None else detach()
+    try:
+        return value.__array__()
+    except TypeError:  # bfloat16 has no numpy type
+        return value.float().__array__()
+
+
+def _array(value: Any) -> Any:
+    """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
+    dtype = value.dtype
+    if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in _ITEM_SIZES:
+        if dtype.kind == "V" and dtype.fields is None:  # bfloat16, float8
+            return _array(value.astype("<f4"))
+        if dtype.kind == "f":  # longdouble
+            return _array(value.astype("<f8"))
+        return value.tolist()
+    if dtype.str[0] == ">":
+        value = value.astype(dtype.newbyteorder("<"))
+        dtype = value.dtype
+    head = f"{dtype.str}|{','.join(map(str, value.shape))}|".encode()
+    return _ext(ARRAY, head + value.tobytes())
+
+
+def _buffer(value: Any) -> Any:
+    """Anything else with the buffer protocol (array.array, ctypes) as Ext code 1, or None."""
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return None
+    code = view.format.lstrip("@=<")
+    if view.format[:1] in ">!" or (sys.byteorder == "big" and view.itemsize > 1):
+        return None
+    kind = _BUFFER_KINDS.get(code)
+    if kind is None and code in "bhilqn":
+        kind = f"i{view.itemsize}"
+    if kind is None and code in "BHILQN":
+        kind = f"u{view.itemsize}"
+    if kind is None:
+        return None
+    order = "|" if view.itemsize == 1 else "<"
+    return _ext(ARRAY, f"{order}{kind}|{','.join(map(str, view.shape or ()))}|".encode() + view.tobytes())
+
+
+def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
+    """`value` made of nothing but what msgpack can hold."""
+    kind = type(value)
+    if value is None or kind is bool or kind is float:
+        return value
+    if kind is int:
+        return _clean_int(value, where, problems)
+    if isinstance(value, str):
+        return _clean_text(value, where, problems)
+    if kind in (bytes, bytearray, memoryview):
+        return bytes(value)
+    if id(value) in above:
+        _note(problems, where, "contains itself; it was cut there")
+        return "<contains itself>"
+    if len(above) >= _DEEPEST:
+        _note(problems, where, f"nests more than {_DEEPEST} levels; the rest is its repr")
+        return _safe_repr(value)
+    try:
+        return _clean_other(value, where, problems, (*above, id(value)))
+    except MemoryError:
+        raise
+    except Exception as err:  # a property, iterator or conversion of the caller's object failed
+        _note(problems, where, f"could not be read ({type(err).__name__}); it was kept as its repr")
+        return _safe_repr(value)
+
+
+def _clean_other(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
+    import collections.abc as abc
+
+    if isinstance(value, abc.Mapping):
+        result: dict[Any, Any] = {}
+        for name, item in value.items():
+            key = _clean_key(name, where, problems)
+            result[key] = _clean(item, f"{where}.{key}" if where else str(key), problems, above)
+        return result
+    if isinstance(value, (list, tuple, set, frozenset, abc.KeysView, abc.ValuesView)):
+        return [_clean(item, f"{where}[{i}]", problems, above) for i, item in enumerate(value)]
+    try:
+        plain = _replace(value)
+    except TypeError:
+        if hasattr(value, "__fspath__"):
+            return _clean(value.__fspath__(), where, problems, above)
+        native = _native(value)
+        if native is not None:
+            return _clean(native, where, problems, above)
+        _note(problems, where, f"is a {type(value).__qualname__}, which cannot be stored; its repr was kept")
+        return _safe_repr(value)
+    if type(plain).__name__ == "Ext":
+        return plain
+    return _clean(plain, where, problems, above)
+
+
+def _native(value: Any) -> Any:
+    """Dataclasses, enums, dates and the like as msgspec shows them, or None."""
+    import msgspec
+
+    try:
+        plain = msgspec.to_builtins(value)
+    except Exception:
+        return None
+    return None if plain is value else plain
+
+
+def _clean_key(name: Any, where: str, problems: list[str]) -> Any:
+    if isinstance(name, str):
+        return _clean_text(name, where, problems)
+    if type(name) is int:
+        return _clean_int(name, where, problems)
+    if name is None or type(name) in (bool, float, bytes):
+        return name
+    return _clean_text(_safe_repr(name), where, problems)
+
+
+def _clean_int(value: int, where: str, problems: list[str]) -> Any:
+    if -(2**63) <= value < 2**63:
+        return value
+    if value.bit_length() > _MOST_DIGITS * 3:
+        _note(problems, where, f"is an integer of {value.bit_length()} bits; only that was kept")
+        return f"<integer of {value.bit_length()} bits>"
+    return _ext(BIG_INT, str(value).encode())
+
+
+def _clean_text(value: str, where: str, problems: list[str]) -> str:
+    value = str.__str__(value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _note(problems, where, "is text with lone surrogates; they were escaped")
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        text = repr(value)[:_LONGEST_REPR]
+    except Exception as err:
+        text = f"<{type(value).__qualname__} whose repr failed: {type(err).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _note(problems: list[str], where: str, what: str) -> None:
+    if len(problems) < _MOST_PROBLEMS:
+        problems.append(f"{where[:200] or 'the frame'} {what}".encode("utf-8", "backslashreplace").decode())
+
+
+def _from_ext(code: int, data: memoryview) -> Any:
+    """What an extension of msgpack stands for; one that is not known stays as its bytes."""
+    raw = bytes(data)
+    if code == BIG_INT:
+        digits = raw[1:] if raw[:1] == b"-" else raw
+        if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+            raise Damaged(f"a frame holds an integer of {len(digits)} characters that is none")
+        return int(raw)
+    if code != ARRAY:
+        return raw
+    dtype, _, rest = raw[:1024].partition(b"|") if raw[:1] != b"|" else _bar_first(raw)
+    shape_text, bar, _ = rest.partition(b"|")
+    name = dtype.decode("ascii", "replace")
+    kind, _, unit = name[1:].partition("[")
+    timed = kind in ("M8", "m8")
+    known = name[:1] in ("<", "|") and kind in _ITEM_SIZES and (not unit or (timed and unit in _TIME_UNITS))
+    if not bar or not known:
+        raise Damaged(f"a frame holds an array of type {name[:40]!r}, which rollbook does not write")
+    try:
+        shape = tuple(map(int, shape_text.split(b","))) if shape_text else ()
+    except ValueError:
+        raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r}") from None
+    body = raw[len(dtype) + len(shape_text) + 2 :]
+    size = _ITEM_SIZES[kind]
+    for length in shape:
+        size *= length
+    if len(shape) > _MOST_DIMENSIONS or any(length < 0 for length in shape) or size != len(body):
+        raise Damaged(f"a frame holds an array of {len(body)} bytes whose shape {shape_text[:40]!r} needs {size}")
+    return RawArray(name, shape, body)
+
+
+def _bar_first(raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Split after a dtype that itself begins with the separator ("|b1", "|u1", "|i1")."""
+    dtype, bar, rest = raw[1:1024].partition(b"|")
+    return b"|" + dtype, bar, rest
