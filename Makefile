@@ -1,0 +1,81 @@
+# Each target makes what it needs: a virtual environment in .venv, filled once per change of pyproject.toml.
+# Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint types layers pytest test-frameworks clean
+
+# The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
+WORKERS ?= 2
+
+ifneq ($(UV),)
+  install = $(UV) pip install -q --python $(1)/bin/python
+else
+  install = $(1)/bin/python -m pip install -q --disable-pip-version-check
+endif
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
+
+demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook records it (under a minute)
+	@$(BIN)/rollbook demo
+
+test: lint types layers pytest  ## everything that must hold: style, types, layering, tests
+
+lint: $(VENV)/.has-dev  ## style, with ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.has-dev  ## types, with mypy --strict
+	$(BIN)/mypy
+
+layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
+	$(BIN)/lint-imports --no-logo --config pyproject.toml
+
+pytest: $(VENV)/.has-dev  ## the tests alone
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks" $(ARGS)
+
+bench: $(VENV)/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks
+
+test-frameworks:  ## real frameworks, each in an environment of its own under .venvs
+	@found=0; for list in tests/frameworks/*/requirements.txt; do \
+		test -f "$$list" || continue; found=1; \
+		$(MAKE) --no-print-directory .venvs/$$(basename $$(dirname $$list))/.passed || exit 1; \
+	done; test $$found = 1 || echo "No framework has an environment of its own yet: tests/frameworks/*/requirements.txt"
+
+.PHONY: .venvs/%/.passed
+.venvs/%/.passed: .venvs/%/.has-framework
+	.venvs/$*/bin/python -m pytest -m frameworks tests/frameworks/$*
+
+.venvs/%/.has-framework: tests/frameworks/%/requirements.txt pyproject.toml
+	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
+	$(call install,.venvs/$*) -e '.[gym]' pytest pytest-timeout hypothesis -r $<
+	@touch $@
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "rollbook needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3.11 demo"; exit 1; }
+	@echo "Creating a virtual environment in $(VENV) with $$($(PYTHON) --version) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.has-demo: pyproject.toml | $(BIN)/python
+	@echo "Installing rollbook and gymnasium into $(VENV) (once) …"
+	@$(call install,$(VENV)) -e '.[gym]'
+	@touch $@
+
+$(VENV)/.has-dev: pyproject.toml | $(BIN)/python
+	@echo "Installing rollbook and its tools into $(VENV) (once) …"
+	@$(call install,$(VENV)) -e '.[dev]'
+	@touch $@ $(VENV)/.has-demo
+
+$(VENV)/.has-bench: $(wildcard benchmarks/requirements.txt) $(VENV)/.has-dev
+	@test ! -f benchmarks/requirements.txt || $(call install,$(VENV)) -r benchmarks/requirements.txt
+	@touch $@
+
+clean:  ## remove environments and caches; runs stay
+	rm -rf $(VENV) .venvs build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
