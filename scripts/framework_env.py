@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Environments in which the real frameworks run, one per group of pins that go together, and their tests.
+
+    python scripts/framework_env.py --list             groups, and whether each is ready
+    python scripts/framework_env.py main rllib         make .venvs/main and .venvs/rllib (cached)
+    python scripts/framework_env.py --test             make what is missing, then run tests/frameworks, group by group
+    python scripts/framework_env.py --test main -- -k sb3     only one group; what follows -- goes to pytest
+
+One environment cannot hold all frameworks: their pins contradict each other. torch goes in first, by plain pip, so that
+the wheel pip is told of (a local one, or `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`) is the one used.
+The rest is resolved by uv, because only uv has overrides for pins that are stricter than they need to be.
+
+A test file in tests/frameworks says which groups it runs in by a line `GROUPS = ("main",)`; it is run by the
+interpreter of each of them, with this checkout's `src` on the path. Standard library only: nothing has to be installed
+to run this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / ".venvs"
+TESTS = ROOT / "tests" / "frameworks"
+
+TORCH = "torch==2.13.0"
+OURS = ("msgspec", "numpy", "pyarrow", "duckdb")
+"""What rollbook itself needs; rollbook is not installed, its sources are put on the path."""
+TOOLS = ("pytest>=8", "pytest-timeout")
+
+
+@dataclass(frozen=True)
+class Group:
+    """One environment.
+
+    Attributes:
+      packages: requirements, resolved together with rollbook's own and the test tools.
+      overrides: requirements that replace whatever any package demands.
+      bare: requirements installed afterwards without their dependencies.
+      torch: whether torch is needed.
+      modules: what must import for the environment to count as made.
+      python: the interpreter's minor version the group's wheels exist for, None for the one that runs this file.
+    """
+
+    packages: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    torch: bool = True
+    modules: tuple[str, ...] = ()
+    python: str | None = None
+
+
+GROUPS: dict[str, Group] = {
+    "main": Group(
+        packages=(
+            "stable-baselines3>=2.9,<2.10",
+            "tianshou>=2.0,<2.1",
+            "dm-acme==0.2.4",
+            "gymnasium[classic-control]>=1.2,<1.3",
+            "tensorboard>=2.20",
+            "tensorboardX>=2.6",
+            "pandas>=2.2",
+            "matplotlib",
+            "scipy",
+        ),
+        modules=("stable_baselines3", "tianshou", "acme", "gymnasium", "tensorboard", "tensorboardX", "pandas"),
+    ),
+    # 0.4.0 imports `launchpad`, which cannot be had everywhere and which loops, observers and loggers do not use:
+    # tests put an empty module of that name in sys.modules before they import acme.
+    "acme": Group(
+        packages=("dm-env", "dm-tree", "absl-py", "typing-extensions", "pandas", "gymnasium"),
+        bare=("dm-acme==0.4.0",),
+        torch=False,
+        modules=("dm_env", "tree"),
+    ),
+    "lightzero": Group(
+        packages=("DI-engine==0.5.3", "LightZero==0.2.0", "tensorboard", "pandas"),
+        overrides=("setuptools>=60", "numpy<2.3", "gym==0.25.1"),
+        modules=("ding", "lzero", "zoo"),
+    ),
+    "mrl": Group(
+        packages=("mrl-pypi==0.1.5", "pandas<2"),
+        overrides=("setuptools>=60,<81", "numpy<2", "pandas<2"),
+        modules=("torch", "pandas", "rdkit"),
+    ),
+    "rllib": Group(
+        packages=("ray[rllib,tune]==2.60.0", "gymnasium[classic-control]>=1.2,<1.3", "tensorboardX>=2.6", "pandas"),
+        modules=("ray.rllib", "ray.tune", "gymnasium"),
+    ),
+}
+
+
+class Failed(SystemExit):
+    """Ends the program with a sentence."""
+
+
+def say(text: str) -> None:
+    """Progress goes to stderr, at once."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def interpreter(name: str) -> Path:
+    """The interpreter of an environment, whether or not it exists yet."""
+    return HOME / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def stamp_of(group: Group) -> str:
+    """Changes when anything that decides the environment's contents changes."""
+    text = json.dumps([repr(group), TORCH, OURS, TOOLS, sys.version_info[:2]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_ready(name: str) -> bool:
+    """Whether the environment exists and was made from today's pins."""
+    stamp = HOME / name / "rollbook-env.json"
+    try:
+        return bool(json.loads(stamp.read_text())["stamp"] == stamp_of(GROUPS[name])) and interpreter(name).exists()
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """One builder per environment at a time; a second one waits and then finds the work done."""
+    HOME.mkdir(exist_ok=True)
+    with (HOME / f"{name}.lock").open("w") as file:
+        try:
+            import fcntl
+        except ImportError:  # Windows: builders are not run side by side there
+            yield
+            return
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def call(*command: str | Path, env: dict[str, str] | None = None) -> None:
+    """Run a command; on failure, show what it said and stop."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env, check=False)
+    if done.returncode:
+        tail = (done.stdout + done.stderr)[-6000:]
+        raise Failed(f"this command failed with status {done.returncode}:\n  {' '.join(map(str, command))}\n{tail}")
+
+
+def find_uv(python: Path) -> Path:
+    """uv from the path, from beside this interpreter, or freshly installed into the environment."""
+    beside = Path(sys.executable).parent
+    found = (
+        shutil.which("uv") or shutil.which("uv", path=str(beside)) or shutil.which("uv", path=str(ROOT / ".venv/bin"))
+    )
+    if found:
+        return Path(found)
+    call(python, "-m", "pip", "install", "-q", "uv")
+    return python.parent / "uv"
+
+
+def version_of(python: Path, package: str) -> str:
+    """The installed version, local part included ("2.13.0+cpu")."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def build(name: str) -> Path:
+    """Make the environment unless it is there; return its interpreter."""
+    group, python = GROUPS[name], interpreter(name)
+    with alone(name):
+        if is_ready(name):
+            return python
+        began = time.monotonic()
+        say(f"{name}: making {python.parent.parent.relative_to(ROOT)} …")
+        shutil.rmtree(HOME / name, ignore_errors=True)
+        call(sys.executable, "-m", "venv", HOME / name)
+        overrides = list(group.overrides)
+        if group.torch:
+            call(python, "-m", "pip", "install", "-q", TORCH)
+            overrides.append(f"torch=={version_of(python, 'torch')}")
+        install(python, [*group.packages, *OURS, *TOOLS], overrides)
+        for requirement in group.bare:
+            call(python, "-m", "pip", "install", "-q", "--no-deps", requirement)
+        for module in group.modules:
+            call(python, "-c", f"import {module}")
+        stamp = {
+            "stamp": stamp_of(group),
+            "python": sys.version.split()[0],
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        (HOME / name / "rollbook-env.json").write_text(json.dumps(stamp, indent=1) + "\n")
+        say(f"{name}: ready after {seconds} s")
+    return python
+
+
+def install(python: Path, requirements: Sequence[str], overrides: Sequence[str]) -> None:
+    """Resolve and install everything at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "overrides.txt"
+        file.write_text("\n".join(overrides) + "\n")
+        extra = ["--override", str(file)] if overrides else []
+        call(find_uv(python), "pip", "install", "-q", "--python", python, *extra, *requirements)
+
+
+def groups_of(path: Path) -> tuple[str, ...]:
+    """The groups a test file names in its `GROUPS = (…)` line, read without importing the file."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "GROUPS" for t in node.targets):
+            names = ast.literal_eval(node.value)
+            unknown = [n for n in names if n not in GROUPS]
+            if unknown:
+                raise Failed(f"{path.name}: GROUPS names {unknown[0]!r}; there are {', '.join(GROUPS)}")
+            return tuple(names)
+    raise Failed(f"{path.name} has no line GROUPS = (…): say in which environments it runs ({', '.join(GROUPS)})")
+
+
+def run_tests(wanted: Sequence[str], pytest_args: Sequence[str]) -> int:
+    """Run every test file of tests/frameworks with the interpreters of its groups; 0 if all passed."""
+    files: dict[str, list[Path]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for name in groups_of(path):
+            if not wanted or name in wanted:
+                files.setdefault(name, []).append(path)
+    worst = 0
+    for name, paths in files.items():
+        python = build(name)
+        env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), ROLLBOOK_FRAMEWORK_GROUP=name)
+        # The project's own pytest options name plugins that these environments do not hold.
+        command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
+        say(f"\n== {name}: {len(paths)} files")
+        status = subprocess.run([str(c) for c in command], cwd=ROOT, env=env, check=False).returncode
+        if status not in (0, 5):  # 5: a -k selection matched nothing here
+            worst = status
+    return worst
+
+
+def main(argv: Sequence[str]) -> int:
+    """Parse, act, return the exit status."""
+    ours, _, theirs = (list(argv), None, []) if "--" not in argv else _split(argv)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"some of {', '.join(GROUPS)} (none: all)")
+    parser.add_argument("--list", action="store_true", help="show the groups and stop")
+    parser.add_argument("--test", action="store_true", help="run the tests of these groups after making them")
+    parser.add_argument("--force", action="store_true", help="make the environments anew")
+    args = parser.parse_args(ours)
+    for name in args.groups:
+        if name not in GROUPS:
+            parser.error(f"there is no group {name!r}; there are {', '.join(GROUPS)}")
+    if args.list:
+        for name in GROUPS:
+            say(f"{name:<10} {'ready' if is_ready(name) else 'not made':<9} {interpreter(name).relative_to(ROOT)}")
+        return 0
+    if args.force:
+        for name in args.groups or GROUPS:
+            shutil.rmtree(HOME / name, ignore_errors=True)
+    if args.test:
+        return run_tests(args.groups, theirs)
+    for name in args.groups or GROUPS:
+        build(name)
+    return 0
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    at = list(argv).index("--")
+    return list(argv[:at]), "--", list(argv[at + 1 :])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,7 @@
+"""One adapter per framework: each joins the framework's logging hook and translates, nothing more.
+
+Import the one you need (`from rollbook.adapters.sb3 import RollbookCallback`); nothing is loaded before that.
+Native names and native steps are kept; canonical names are aliases (`rollbook.adapters.keys`).
+"""
+
+from __future__ import annotations

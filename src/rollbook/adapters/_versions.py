@@ -1,0 +1,90 @@
+"""Which versions of a framework an adapter was written for; any other is named, with the range that is."""
+
+from __future__ import annotations
+
+import re
+
+from rollbook.errors import MissingExtra, RollbookError
+
+__all__ = ["UnsupportedVersion", "check", "in_range", "installed", "require"]
+
+
+class UnsupportedVersion(RollbookError, ImportError):
+    """The framework is installed in a version that this adapter does not know."""
+
+
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([0-9][\w.]*)\s*")
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers of a version: "2.9.0a4+cpu" is (2, 9). Trailing zeros say nothing; pre-releases count as released."""
+    match = re.match(r"\d+(?:\.\d+)*", version.strip().lstrip("vV"))
+    numbers = [int(part) for part in match.group().split(".")] if match else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def in_range(version: str, supported: str) -> bool:
+    """Whether `version` satisfies `supported`, a comma-separated list such as ">=2.3,<3"."""
+    have = _release(version)
+    for clause in supported.split(","):
+        match = _CLAUSE.fullmatch(clause)
+        if match is None:
+            raise ValueError(f"{supported!r} is no version range: write clauses like '>=2.3,<3'")
+        operator, number = match.groups()
+        want = _release(number)
+        holds = {
+            ">=": have >= want,
+            "<=": have <= want,
+            "==": have == want,
+            "!=": have != want,
+            ">": have > want,
+            "<": have < want,
+        }
+        if not holds[operator]:
+            return False
+    return True
+
+
+def installed(distribution: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def check(framework: str, version: str, supported: str) -> None:
+    """Refuse a version outside the supported range.
+
+    Args:
+      framework: its name as users install it.
+      version: the one that is installed.
+      supported: the range, e.g. ">=2.3,<3".
+    Raises:
+      UnsupportedVersion: names framework, version, range and the line that installs a supported one.
+    """
+    if not in_range(version, supported):
+        raise UnsupportedVersion(
+            f"this adapter of rollbook works with {framework} {supported}; found {version}. "
+            f"Install a supported version: pip install '{framework}{supported}'"
+        )
+
+
+def require(framework: str, supported: str, *, extra: str, why: str) -> str:
+    """The installed version of `framework`, once it is known to be there and supported.
+
+    Raises:
+      MissingExtra: it is not installed; the message holds the pip line.
+      UnsupportedVersion: it is, but outside `supported`.
+    """
+    version = installed(framework)
+    if version is None:
+        raise MissingExtra(
+            f"{why} needs {framework} {supported}, which is not installed: pip install 'rollbook[{extra}]'"
+        )
+    check(framework, version, supported)
+    return version
