@@ -1,0 +1,1 @@
+"""A real agent that learns a real environment while rollbook records it: `rollbook demo`."""
