@@ -192,11 +192,8 @@ def build(name: str) -> Path:
             call(python, "-m", "pip", "install", "-q", "--no-deps", requirement)
         for module in group.modules:
             call(python, "-c", f"import {module}")
-        stamp = {
-            "stamp": stamp_of(group),
-            "python": sys.version.split()[0],
-            "seconds": round(time.monotonic() - began, 1),
-        }
+        seconds = round(time.monotonic() - began, 1)
+        stamp = {"stamp": stamp_of(group), "python": sys.version.split()[0], "seconds": seconds}
         (HOME / name / "rollbook-env.json").write_text(json.dumps(stamp, indent=1) + "\n")
         say(f"{name}: ready after {seconds} s")
     return python

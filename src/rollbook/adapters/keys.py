@@ -270,7 +270,7 @@ TABLE: tuple[Canonical, ...] = (
     ),
     Canonical(
         "update/approx_kl_k1",
-        "KL divergence from the old to the new policy, estimated on the batch as mean(-log ratio) (k1, can be negative).",
+        "KL divergence from the old to the new policy, estimated on the batch as mean(-log ratio) (k1).",
         "nats",
         "gradient_step",
         ("cleanrl", "losses/old_approx_kl", "k1, the update's last minibatch"),
