@@ -18,7 +18,8 @@ Segment = head (64 bytes), meta (JSON, padded so that rows start at `header_size
     24      u64    first_seq: a row counts only if its commit word is at least this
     32      u32    row_words: width of a row in words
     36      u32    capacity in rows
-    40      u64    state: 0 active, 1 left by its writer, 2 sealed (may be recycled)
+    40      u64    state: 0 active, 1 left (the writer may recycle it once sealed), 2 sealed, 3 dropped (left for good:
+                   whoever seals it unlinks it)
     48      u64    fence: not 0 means that another process took the run over
     56      u32    meta_size in bytes
     60      u32    crc32 of the meta
@@ -61,7 +62,7 @@ FRAMES_FILE_HEAD = struct.Struct("<8sIII12x")
 WORD = struct.Struct("<Q")
 
 GENERATION_AT, FIRST_SEQ_AT, STATE_AT, FENCE_AT = 16, 24, 40, 48
-ACTIVE, LEFT, SEALED = 0, 1, 2
+ACTIVE, LEFT, SEALED, DROPPED = 0, 1, 2, 3
 
 FIRST_SEGMENT_BYTES = 64 * 1024
 LARGEST_SEGMENT_BYTES = 1024 * 1024
@@ -76,12 +77,14 @@ class SegmentHeader:
       generation, first_seq, state, fence: as they stood when read.
       header_size, row_words, capacity: layout.
       writer, attempt, lane, stream, slot: whose it is.
-      table: "metrics" or another table of DESIGN's list; scope: the opened scope, "" for the run.
+      table: "metrics" or another table of DESIGN's list; scope: the opened scope, "" for the run;
+        at: the checkpoint that its scope was opened at, or "".
       keys: full names, in row order; types: one of d, q, b per key; deferred: keys whose values come later, by frame.
       clocks: clock names, in row order; time_offset: add it to a row's time to get unix nanoseconds.
     """
 
     __slots__ = (
+        "at",
         "attempt",
         "capacity",
         "clocks",
@@ -117,6 +120,7 @@ class SegmentHeader:
     slot: int
     table: str
     scope: str
+    at: str
     keys: tuple[str, ...]
     types: str
     deferred: tuple[str, ...]
@@ -172,6 +176,7 @@ def unpack_header(data: bytes | memoryview, path: str) -> SegmentHeader:
     header.header_size, header.row_words, header.capacity = header_size, words, capacity
     for name in ("writer", "attempt", "lane", "stream", "slot", "table", "scope", "types", "time_offset"):
         setattr(header, name, meta[name])
+    header.at = meta.get("at", "")
     for name in ("keys", "deferred", "clocks"):
         setattr(header, name, tuple(meta[name]))
     if words != len(header.clocks) + len(header.keys) + 2 or len(header.types) != len(header.keys):

@@ -1,0 +1,99 @@
+"""rollbook: the flight recorder of reinforcement-learning runs.
+
+    import rollbook
+
+    with rollbook.init("cartpole", "ppo", seed=3) as run:
+        run.log({"train/return": 21.0}, env_step=128)
+
+    book = rollbook.open("runs").one("cartpole/ppo", seed=3)
+    book.metrics(["train/return"], x="env_step").to_pandas()
+
+Importing this loads neither numpy nor pyarrow; each name below brings what it needs when it is first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook._session import attach, init
+    from rollbook.capture.siblings import siblings
+    from rollbook.run import Run, Scope
+    from rollbook.store.catalog import RunSet, open  # noqa: A004
+    from rollbook.store.reader import Book
+
+__all__ = [
+    "Book",
+    "Run",
+    "RunSet",
+    "Scope",
+    "__version__",
+    "attach",
+    "clock",
+    "dump",
+    "finish",
+    "init",
+    "log",
+    "log_episode",
+    "log_figure",
+    "log_histogram",
+    "log_image",
+    "log_many",
+    "log_samples",
+    "log_text",
+    "log_video",
+    "note",
+    "open",
+    "save_checkpoint",
+    "scope",
+    "siblings",
+    "store",
+    "timer",
+]
+
+_HOMES = {
+    "attach": "rollbook._session",
+    "init": "rollbook._session",
+    "Run": "rollbook.run",
+    "Scope": "rollbook.run",
+    "Book": "rollbook.store.reader",
+    "RunSet": "rollbook.store.catalog",
+    "open": "rollbook.store.catalog",
+    "__version__": "rollbook._version",
+}
+
+_VERBS = frozenset(
+    "clock dump finish log log_episode log_figure log_histogram log_image log_many log_samples log_text log_video note "
+    "save_checkpoint scope store timer".split()
+)
+"""Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _VERBS:
+        from rollbook._session import current_verb
+
+        return current_verb(name)
+    if name == "siblings":
+        return _siblings
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rollbook' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
+    """Open n runs that take arrays with a leading seed axis; see `rollbook.capture.siblings`."""
+    from rollbook._session import init
+    from rollbook.capture.siblings import siblings
+
+    return siblings(n, seeds=seeds, open_run=init, **init_arguments)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,681 @@
+"""Opening runs: `init`, `attach`, and the module-level verbs that act on the current run.
+
+This is where the rooms are put together: the only place that knows the writer, the keeper and the sinks at once.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import sys
+import time
+
+from rollbook import _ending
+from rollbook._about import new_id, read_about, write_about
+from rollbook._ending import status_of
+from rollbook.clocks import STANDARD, check_clock_names
+from rollbook.errors import (
+    BadInput,
+    InvalidName,
+    NothingToResume,
+    NotARun,
+    RunError,
+    RunIsLive,
+    RunNotFound,
+    UnknownOption,
+    did_you_mean,
+)
+from rollbook.journal import liveness
+from rollbook.journal.bill import Bill
+from rollbook.journal.format import VERSION
+from rollbook.journal.writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.run import Run, Scope
+
+__all__ = ["DEFAULT", "attach", "current_run", "enter", "init", "leave", "status_of", "unpickle_run", "unpickle_scope"]
+
+DEFAULT: tuple[str, ...] = ("terminal", "text")
+"""The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
+
+_KEEPERS = ("process", "thread", "inline")
+_RESUMES = ("never", "allow", "must", "takeover")
+FINISH_SECONDS = 10.0
+"""How long finish() waits for the keeper to seal and to drain the sinks."""
+
+
+def init(
+    project: str,
+    name: str | None = None,
+    *,
+    seed: int | None = None,
+    config: Any = None,
+    group: str | None = None,
+    job_type: str | None = None,
+    tags: Iterable[str] = (),
+    notes: str = "",
+    parent: str | Run | None = None,
+    forked_from: Any = None,
+    total: Mapping[str, int] | None = None,
+    clocks: Iterable[str] = (),
+    dir: str | os.PathLike[str] | None = None,
+    sinks: Sequence[Any] = DEFAULT,
+    resume: str = "never",
+    run_id: str | None = None,
+    keeper: str = "process",
+    strict: bool = False,
+) -> Run:
+    """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
+
+    Args:
+      project: groups runs; one path component.
+      name: what the run is called; need not be unique. Default: the name of the program.
+      seed: the seed of the run, kept with it (nothing is seeded).
+      config: dict, dataclass, argparse namespace, pydantic model or anything like a mapping. Kept in run.json,
+        total_config.py and formatted_total_config.py; what has no Python or JSON form is kept as its repr.
+      group, job_type, tags, notes: free words to find the run by.
+      parent: the run (or its id) that started this one, such as a sweep.
+      forked_from: a checkpoint (or its id) of another run that this one begins with.
+      total: how far the run will go, {"env_step": 100_000}; progress and time left are told from it.
+      clocks: further clocks, which log() then takes as keywords. The standard ones are env_step, gradient_step, epoch,
+        episode, policy_version and step.
+      dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
+      sinks: where rows go besides the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb", …), dicts
+        {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
+      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there is one;
+        "must" refuses to begin anew; "takeover" continues it even while another process writes it.
+      run_id: id of the run to make or to continue.
+      keeper: who seals, forwards and watches: a "process" next door, a "thread" here, or "inline" at finish().
+      strict: raise at once where rollbook would count and warn; for tests.
+
+    A process that inherits ROLLBOOK_RUN_ID from a run of the same project and name, or that is a rank above 0 of a
+    distributed job, becomes a further writer of that run instead.
+
+    Raises:
+      BadInput (InvalidName, InvalidClock, UnknownOption): an argument that cannot be used.
+      RunIsLive: the run to continue is being written. NothingToResume: resume="must" and there is no such run.
+      RunError: the folder cannot be made or written.
+    """
+    _check_option("resume", resume, _RESUMES)
+    _check_option("keeper", keeper, _KEEPERS)
+    project = _check_name("project", project)
+    name = _check_name("name", name if name is not None else _program_name())
+    if run_id is not None:
+        run_id = _check_name("run_id", run_id)
+    if strict not in (True, False):
+        raise BadInput(f"strict={strict!r}: pass True or False")
+    all_clocks = check_clock_names(clocks)
+    plan = _plan(sinks)
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    place = os.path.join(root, project)
+
+    if resume == "never" and run_id is None and parent is None and forked_from is None:
+        elder = _elder(project, name, root)
+        if elder is not None:
+            return attach(elder, strict=strict)
+
+    bill = Bill(strict)
+    found = _find_to_resume(place, name, run_id) if resume != "never" else None
+    if resume == "must" and found is None:
+        raise NothingToResume(
+            f"init({project!r}, {name!r}, resume='must'): no run {run_id or name!r} in {place}. Begin it with resume='allow'"
+        )
+    if resume == "never" and run_id is not None:
+        old = _find_to_resume(place, name, run_id)
+        if old is not None:
+            state = "a living process writes it" if _living_writers(old) else "it exists"
+            raise RunIsLive(
+                f"init(run_id={run_id!r}): run {run_id!r} cannot be made anew in {place}: {state}. Continue it with "
+                "resume='allow', join it with attach(), or choose another id"
+            )
+
+    now = time.time()
+    settings, config_problems = _plain_config(config)
+    if found is None:
+        identity = run_id or new_id()
+        folder = os.path.join(place, f"{name}-{identity}")
+        about: dict[str, Any] = {
+            "format": VERSION,
+            "rollbook": _version(),
+            "id": identity,
+            "project": project,
+            "name": name,
+            "nonce": os.urandom(8).hex(),
+            "created": now,
+            "summary": {},
+            "attempts": [],
+        }
+        attempt, not_before = 1, 0
+    else:
+        folder = found
+        about = read_about(folder)
+        living = _living_writers(folder)
+        if living and resume != "takeover":
+            who = living[0]
+            raise RunIsLive(
+                f"init({project!r}, {name!r}, resume={resume!r}): run {about['id']} is being written by process "
+                f"{who.get('pid')} on {who.get('host')}. Wait for it, join it with attach(), or use resume='takeover'"
+            )
+        if living:
+            _fence(folder, living)
+        attempt = max(entry["n"] for entry in about["attempts"]) + 1 if about["attempts"] else 1
+        not_before = _last_time(folder, about)
+        all_clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *all_clocks[len(STANDARD) :]])
+        name = about["name"]
+
+    about.update(
+        {
+            "status": "running",
+            "ended": None,
+            "seed": seed if seed is not None else about.get("seed"),
+            "group": group if group is not None else about.get("group"),
+            "job_type": job_type if job_type is not None else about.get("job_type"),
+            "tags": list(dict.fromkeys([*about.get("tags", ()), *map(str, tags)])),
+            "notes": notes or about.get("notes", ""),
+            "parent": getattr(parent, "id", parent) if parent is not None else about.get("parent"),
+            "forked_from": _fork_origin(forked_from) if forked_from is not None else about.get("forked_from"),
+            "total": {str(k): int(v) for k, v in total.items()} if total else about.get("total", {}),
+            "clocks": list(all_clocks),
+            "config": {**about.get("config", {}), **settings},
+            "host": liveness.identity().get("host"),
+            "boot_id": liveness.identity().get("boot_id"),
+            "command": [sys.executable, *sys.argv],
+            "python": sys.version.split()[0],
+            "cwd": os.getcwd(),
+            "rendezvous": _rendezvous(),
+        }
+    )
+    if about["total"] and "x" not in about:
+        about["x"] = next(iter(about["total"]))
+    parent_attempt = attempt - 1 if attempt > 1 else None
+    writer = Writer(
+        folder, attempt=attempt, clocks=all_clocks, main=True, nonce=about["nonce"], bill=bill, not_before=not_before
+    )
+    about["attempts"].append(
+        {
+            "n": attempt,
+            "parent": parent_attempt,
+            "cut": {"time": max(time.time_ns(), not_before), "writers": {}} if parent_attempt else None,
+            "started": now,
+            "ended": None,
+            "status": "running",
+            "writer": writer.id,
+            "host": about["host"],
+            "offsets": {},
+        }
+    )
+    try:
+        os.makedirs(folder, exist_ok=True)
+        writer.open()
+        write_about(folder, about)
+    except OSError as err:
+        raise RunError(
+            f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another with dir="
+        ) from err
+    run = _start(folder, about, writer, plan, keeper)
+    for problem in config_problems:
+        bill.count("config_as_repr", message=f"config: {problem}")
+    return run
+
+
+def attach(
+    id_or_path: str | os.PathLike[str], *, dir: str | os.PathLike[str] | None = None, strict: bool = False
+) -> Run:
+    """Become a further writer of a run that exists, from this process, on this host or another that sees its folder.
+
+    Args:
+      id_or_path: the run's folder, or its id (looked for under `dir`).
+    Raises:
+      RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
+    """
+    folder = _locate(os.fspath(id_or_path), dir)
+    about = read_about(folder)
+    attempts = about["attempts"]
+    attempt = max((entry["n"] for entry in attempts), default=1)
+    writer = Writer(
+        folder,
+        attempt=attempt,
+        clocks=tuple(about.get("clocks") or STANDARD),
+        nonce=about.get("nonce", ""),
+        bill=Bill(strict),
+        rank=_rank(),
+    )
+    run = _start(folder, about, writer, None, "process")
+    return run
+
+
+def _start(folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | None, keeper: str) -> Run:
+    from pathlib import Path
+
+    from rollbook._ticker import Ticker
+    from rollbook.run import Run
+
+    run = Run(folder=Path(folder), about=about, writer=writer, end=_end)
+    local: Any = None
+    if plan is not None:
+        _write_plan(folder, plan, about)
+        os.environ["ROLLBOOK_RUN_ID"] = folder
+        os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
+        if keeper == "process":
+            local = _local_sinks(folder, plan.local)
+        run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
+    run._parts["keeper"] = keeper
+    if keeper == "process":
+        try:
+            from rollbook.keeper.launch import launch
+
+            launch(folder)
+        except OSError as err:
+            writer.bill.count(
+                "no_keeper",
+                message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
+                "`rollbook repair` seals it. Or use keeper='thread'",
+            )
+            run._parts["keeper"] = "inline"
+    elif keeper == "thread":
+        from rollbook.keeper.main import Keeper
+
+        run._parts["keeper_thread"] = Keeper(folder, sinks=plan.local if plan else []).start_thread()
+    late = (lambda: _provenance(run),) if plan is not None else ()
+    ticker = Ticker(run, local, late)
+    run._parts["ticker"] = ticker
+    ticker.start()
+    _ending.watch(run)
+    _opened.append(run)
+    return run
+
+
+def _end(run: Run, status: str) -> None:
+    """What `Run.finish` does; counted, never raised."""
+    if os.getpid() != run.writer.pid:  # a forked child must not end its parent's run
+        return
+    _ending.forget(run)
+    if run in _opened:
+        _opened.remove(run)
+    ticker = run._parts["ticker"]
+    ticker.stop()
+    ended = time.time()
+    if run.writer.main:
+        _fold_provenance(run)
+        run.writer.frame({"mark": "final", "status": status})
+        run.about["status"], run.about["ended"] = status, ended
+        run._attempt_entry().update(ended=ended, status=status)
+        run.write_about()
+    run.writer.close()
+    if run.writer.main:
+        run.write_about()
+        if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
+            del os.environ["ROLLBOOK_RUN_ID"]
+    ticker.tick(final=True)
+    try:
+        _let_keeper_finish(run)
+    except Exception as err:
+        run.writer.failed("seal", err)
+
+
+def _let_keeper_finish(run: Run) -> None:
+    mode = run._parts["keeper"]
+    if mode == "thread":
+        run._parts["keeper_thread"].finish(FINISH_SECONDS)
+    elif mode == "inline":
+        from rollbook.keeper.main import Keeper
+
+        if run.writer.main:
+            Keeper(str(run.folder), sinks=run._parts.get("inline_sinks", [])).run_to_end()
+    elif run.writer.main:
+        from rollbook.keeper.launch import launch, wait_done
+
+        if not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
+            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
+
+
+# -- the current run
+
+
+_stack: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("rollbook_runs", default=())
+_opened: list[Run] = []
+_no_run = Bill()
+
+
+def enter(run: Run) -> None:
+    """Make `run` the current one of this context."""
+    _stack.set((*_stack.get(), run))
+
+
+def leave(run: Run) -> None:
+    """Take it back."""
+    _stack.set(tuple(r for r in _stack.get() if r is not run))
+
+
+def current_run() -> Run | None:
+    """The innermost `with` run of this context, else the run opened last, else None."""
+    inner = _stack.get()
+    if inner:
+        return inner[-1]
+    return _opened[-1] if _opened else None
+
+
+def current_verb(verb: str) -> Any:
+    """The method `verb` of the current run; a function that counts and warns if there is no run."""
+    run = current_run()
+    if run is not None:
+        return getattr(run, verb)
+
+    def nothing(*_args: Any, **_kwargs: Any) -> None:
+        _no_run.count(
+            "no_run",
+            message=f"rollbook.{verb}() was called and no run is open; nothing was kept. Call rollbook.init() first",
+        )
+
+    return nothing
+
+
+# -- pickling
+
+
+def unpickle_run(folder: str, nonce: str) -> Run:
+    """A writer of the same run in this process; one per process, however often it is unpickled."""
+    for run in _opened:
+        if str(run.folder) == folder and run.writer.pid == os.getpid():
+            return run
+    run = attach(folder)
+    if nonce and run.about.get("nonce") != nonce:
+        run.finish("crashed")
+        raise NotARun(
+            f"a run was handed to this process as {folder}, but the folder of that name here belongs to another run: the two "
+            "hosts do not share a file system. Give init() a dir= that both see"
+        )
+    return run
+
+
+def unpickle_scope(folder: str, nonce: str, name: str, at: str) -> Scope:
+    """See `unpickle_run`."""
+    return unpickle_run(folder, nonce).open_scope(name, at or None)
+
+
+# -- helpers of init
+
+
+class _Plan:
+    """The sinks of a run: those the keeper can make by name, and those that live in this process."""
+
+    def __init__(self, kept: list[dict[str, Any]], local: list[Any]) -> None:
+        self.kept, self.local = kept, local
+
+
+def _plan(sinks: Sequence[Any]) -> _Plan:
+    if isinstance(sinks, (str, bytes)) or not hasattr(sinks, "__iter__"):
+        raise BadInput(
+            f"sinks={sinks!r}: pass a list of names, dicts or sink objects, such as sinks=['terminal', 'csv']"
+        )
+    kept: list[dict[str, Any]] = []
+    local: list[Any] = []
+    names: list[str] | None = None
+    for sink in sinks:
+        if isinstance(sink, str):
+            sink = {"name": sink}
+        if not isinstance(sink, dict):
+            missing = [verb for verb in ("open", "write", "close") if not callable(getattr(sink, verb, None))]
+            if missing:
+                raise BadInput(
+                    f"sinks=[… {sink!r} …]: a sink object has open, write and close; this {type(sink).__name__} lacks "
+                    f"{', '.join(missing)}. See rollbook.protocols.Sink"
+                )
+            local.append(sink)
+            continue
+        name = sink.get("name")
+        if name not in ("terminal", "text"):  # known without looking: the default costs no import
+            if names is None:
+                from rollbook.sinks import available
+
+                names = available()
+            if name not in names:
+                raise UnknownOption(f"no sink named {name!r}.{did_you_mean(str(name), names)}")
+        (local if name == "terminal" else kept).append(sink)
+    return _Plan(kept, local)
+
+
+def _write_plan(folder: str, plan: _Plan, about: dict[str, Any]) -> None:
+    import json
+
+    path = os.path.join(folder, "data", "keeper")
+    os.makedirs(path, exist_ok=True)
+    text = json.dumps({"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10}, default=repr)
+    temporary = os.path.join(path, "plan.json.tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, os.path.join(path, "plan.json"))
+
+
+def _local_sinks(folder: str, sinks: list[Any]) -> Any:
+    if not sinks:
+        return None
+    from rollbook.keeper.forward import LocalSinks
+
+    return LocalSinks(folder, sinks)
+
+
+def _check_option(what: str, value: Any, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise UnknownOption(f"{what}={value!r} is no choice.{did_you_mean(str(value), list(choices))}")
+
+
+def _check_name(what: str, name: Any) -> str:
+    fault = ""
+    if not isinstance(name, str):
+        fault = f"it is a {type(name).__name__}"
+    elif not name.strip():
+        fault = "it is empty"
+    elif any(ord(c) < 32 or ord(c) == 127 for c in name):
+        fault = "it holds control characters"
+    elif any(c in name for c in '/\\:*?"<>|'):
+        fault = 'it holds one of / \\ : * ? " < > |'
+    elif name in (".", "..") or name.startswith(".") or name != name.strip() or name.endswith("."):
+        fault = "it begins with a dot, or begins or ends with a space or dot"
+    elif len(name.encode("utf-8", "surrogatepass")) > 120:
+        fault = "it is longer than 120 bytes"
+    if fault:
+        raise InvalidName(
+            f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and spaces"
+        )
+    return str(name)
+
+
+def _program_name() -> str:
+    stem = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in stem).strip("-.")
+    return clean[:60] or "run"
+
+
+def _version() -> str:
+    from rollbook._version import __version__
+
+    return __version__
+
+
+def _plain_config(config: Any) -> tuple[dict[str, Any], list[str]]:
+    if config is None:
+        return {}, []
+    from rollbook.capture.config import plain
+
+    return plain(config)
+
+
+def _fork_origin(origin: Any) -> Any:
+    identity = getattr(origin, "id", None)
+    if identity is None:
+        return origin if isinstance(origin, (str, dict, list)) else repr(origin)
+    return {"checkpoint": identity, "path": str(getattr(origin, "path", "") or "")}
+
+
+def _find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
+    """The folder of the run with that id, or the newest of that name."""
+    best: tuple[float, str] | None = None
+    try:
+        entries = list(os.scandir(place))
+    except OSError:
+        return None
+    for entry in entries:
+        wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
+        if not wanted or not entry.is_dir():
+            continue
+        try:
+            about = read_about(entry.path)
+        except (NotARun, OSError):
+            continue
+        if run_id and about["id"] != run_id:
+            continue
+        created = float(about.get("created") or 0)
+        if best is None or created > best[0]:
+            best = (created, entry.path)
+    return best[1] if best else None
+
+
+def _living_writers(folder: str) -> list[dict[str, Any]]:
+    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat."""
+    import json
+
+    journal = os.path.join(folder, "data", "journal")
+    found = []
+    try:
+        names = os.listdir(journal)
+    except OSError:
+        return []
+    for name in names:
+        path = os.path.join(journal, name)
+        if os.path.exists(os.path.join(path, "closed.json")):
+            continue
+        try:
+            with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:
+                who = json.load(file)
+        except (OSError, ValueError):
+            continue
+        if who.get("keeper"):  # the keeper's own writer ends with the run
+            continue
+        alive = liveness.is_alive(who)
+        if alive is None:
+            alive = _heartbeat_age(folder) < 60
+        if alive:
+            found.append({**who, "folder": path})
+    return found
+
+
+def _heartbeat_age(folder: str) -> float:
+    try:
+        return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _fence(folder: str, living: list[dict[str, Any]]) -> None:
+    """Set the fence word in every live segment of the writers that are taken over."""
+    from rollbook.journal.format import FENCE_AT, WORD
+
+    for who in living:
+        for name in os.listdir(who["folder"]):
+            if not name.endswith(".seg"):
+                continue
+            try:
+                with open(os.path.join(who["folder"], name), "r+b") as file:
+                    file.seek(FENCE_AT)
+                    file.write(WORD.pack(1))
+            except OSError:
+                continue
+
+
+def _last_time(folder: str, about: dict[str, Any]) -> int:
+    """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
+    import json
+
+    last = max((float(e.get("ended") or e.get("started") or 0) for e in about["attempts"]), default=0.0) * 1e9
+    journal = os.path.join(folder, "data", "journal")
+    for name in os.listdir(journal) if os.path.isdir(journal) else ():
+        try:
+            with open(os.path.join(journal, name, "closed.json"), encoding="utf-8") as file:
+                last = max(last, float(json.load(file).get("time", 0)))
+        except (OSError, ValueError, TypeError):
+            continue
+    try:
+        last = max(last, os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime_ns)
+    except OSError:
+        pass
+    return int(last) + 1 if last else 0
+
+
+def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
+    if os.path.isfile(os.path.join(id_or_path, "run.json")):
+        return os.path.abspath(id_or_path)
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    found = []
+    for project in os.scandir(root) if os.path.isdir(root) else ():
+        if project.is_dir():
+            found += [e.path for e in os.scandir(project.path) if e.name.endswith(f"-{id_or_path}") and e.is_dir()]
+    if len(found) == 1:
+        return found[0]
+    if os.sep in id_or_path or os.path.exists(id_or_path):
+        read_about(id_or_path)  # raises and says what is there
+    raise RunNotFound(
+        f"attach({id_or_path!r}): {len(found)} runs of that id under {root}. Pass the run's folder, or dir="
+    )
+
+
+def _rank() -> int | None:
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def _rendezvous() -> str:
+    """What all ranks of one distributed job share, "" outside such a job."""
+    if _rank() is None:
+        return ""
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
+    return "|".join(os.environ.get(name, "") for name in names).strip("|")
+
+
+def _elder(project: str, name: str, root: str) -> str | None:
+    """The run this process should join instead of making one, if any."""
+    folder = os.environ.get("ROLLBOOK_RUN_ID", "")
+    if folder and os.environ.get("ROLLBOOK_RUN_PID") != str(os.getpid()):
+        try:
+            about = read_about(folder)
+            if about["project"] == project and about["name"] == name and about.get("status") == "running":
+                return folder
+        except (NotARun, OSError):
+            pass
+    rendezvous = _rendezvous()
+    if not rendezvous or not _rank():
+        return None
+    deadline = time.monotonic() + 30.0
+    place = os.path.join(root, project)
+    while time.monotonic() < deadline:
+        for entry in os.scandir(place) if os.path.isdir(place) else ():
+            if entry.name.rpartition("-")[0] == name:
+                try:
+                    about = read_about(entry.path)
+                except (NotARun, OSError):
+                    continue
+                if about.get("rendezvous") == rendezvous and about.get("status") == "running":
+                    return entry.path
+        time.sleep(0.1)
+    return None
+
+
+def _provenance(run: Run) -> None:
+    if "provenance" in run._parts:
+        return
+    run._parts["provenance"] = {}
+    from rollbook.capture.provenance import collect
+
+    run._parts["provenance"] = collect(run.about.get("cwd", "."))
+
+
+def _fold_provenance(run: Run) -> None:
+    for key, value in (run._parts.get("provenance") or {}).items():
+        run.about.setdefault(key, value)

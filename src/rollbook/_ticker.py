@@ -1,0 +1,90 @@
+"""The run's own thread: once a second it does what must not happen inside `log`, and shows the live sinks."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rollbook.run import Run
+
+__all__ = ["Ticker"]
+
+
+class Ticker(threading.Thread):
+    """Fetches device values, makes segments ahead of need, writes the configuration, feeds sinks that live here.
+
+    Args:
+      run: whose.
+      sinks: an object with step() and close(), or None; sinks that must live in this process (the terminal, objects).
+      late: functions called once, in this thread, soon after the start (provenance).
+    """
+
+    def __init__(self, run: Run, sinks: Any, late: tuple[Callable[[], None], ...] = (), seconds: float = 1.0) -> None:
+        super().__init__(name="rollbook", daemon=True)
+        self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
+        self._stop_event = threading.Event()
+        self._cost_at = 0.0
+        self._log = run.writer.make_log(
+            run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
+        )
+
+    def run(self) -> None:
+        """The thread's body."""
+        self.tick()
+        while not self._stop_event.wait(self._seconds):
+            self.tick()
+
+    def tick(self, final: bool = False) -> None:
+        """One round. What goes wrong is counted; it never ends the thread."""
+        run = self._run
+        for work in (run.writer.tick, self._settle, self._own_cost, *self._take_late(), self._feed):
+            try:
+                work()
+            except Exception as err:
+                run.writer.failed("keep house", err)
+        if final and self._sinks is not None:
+            try:
+                self._sinks.close()
+            except Exception as err:
+                run.writer.failed("close sinks", err)
+
+    def stop(self) -> None:
+        """End the thread (waits for the round it is in, at most five seconds) and do a last round here."""
+        self._stop_event.set()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join(5.0)
+
+    def _take_late(self) -> list[Callable[[], None]]:
+        late, self._late = self._late, []
+        return late
+
+    def _feed(self) -> None:
+        if self._sinks is not None:
+            self._sinks.step()
+
+    def _settle(self) -> None:
+        run = self._run
+        if run.config_changed and run.writer.main:
+            run.config_changed = False
+            from rollbook.capture.config import write_config_files
+
+            write_config_files(run.folder, dict(run.config))
+            run.write_about()
+
+    def _own_cost(self) -> None:
+        """What rollbook itself costs becomes part of the run, every ten seconds in which something was logged."""
+        moment = time.monotonic()
+        if moment - self._cost_at < 10.0 and self._cost_at:
+            return
+        self._cost_at = moment
+        writer = self._run.writer
+        rows = writer.rows_written()
+        if rows:
+            cost = writer.measure_cost()
+            dropped = sum(writer.bill.counts.values())
+            self._log({"row_microseconds": cost / 1000, "seconds": rows * cost / 1e9, "rows": rows, "refused": dropped})

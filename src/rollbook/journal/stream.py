@@ -1,0 +1,264 @@
+"""One key set in one lane: fixed-width rows in a chain of segments."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+
+from rollbook.journal import format as layout
+from rollbook.journal import mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["Stream", "pwrite"]
+
+
+def _seek_and_write(fd: int, data: Any, offset: int) -> int:
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.write(fd, data)
+
+
+pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _seek_and_write)
+"""`os.pwrite`, or seek and write where there is none (a lane has one user at a time, so nobody seeks in between)."""
+
+
+class _Slot:
+    """One segment file of a stream, mapped (`buffer`) or open (`fd`)."""
+
+    __slots__ = ("buffer", "fd", "header_size", "limit", "path", "size")
+
+    def __init__(self, path: str, buffer: mmap.mmap | None, fd: int, header_size: int, limit: int, size: int) -> None:
+        self.path, self.buffer, self.fd = path, buffer, fd
+        self.header_size, self.limit, self.size = header_size, limit, size
+
+    def set_word(self, at: int, value: int) -> None:
+        if self.buffer is not None:
+            layout.WORD.pack_into(self.buffer, at, value)
+        else:
+            pwrite(self.fd, layout.WORD.pack(value), at)
+
+    def word(self, at: int) -> int:
+        if self.buffer is None:
+            return 0
+        number: int = layout.WORD.unpack_from(self.buffer, at)[0]
+        return number
+
+    def close(self) -> None:
+        if self.buffer is not None:
+            self.buffer.close()
+            self.buffer = None
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+class Stream:
+    """The rows of one key set in one lane.
+
+    The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`, and advances `offset` before it packs, so
+    that an interrupt in between leaves a hole and never a row that is written over. Used by one thread at a time.
+    """
+
+    __slots__ = (
+        "_folder",
+        "_largest",
+        "_mapped",
+        "_meta",
+        "_next_number",
+        "_next_size",
+        "_retry_at",
+        "_row",
+        "_slot",
+        "_spare",
+        "_spent",
+        "buffer",
+        "last",
+        "offset",
+        "pack",
+        "shape",
+        "types",
+        "width",
+    )
+
+    def __init__(
+        self,
+        folder: str,
+        meta: dict[str, Any],
+        *,
+        shape: tuple[Any, ...],
+        mapped: bool,
+        first_size: int,
+        largest_size: int,
+    ) -> None:
+        self._folder, self._meta, self.shape = folder, meta, shape
+        self._mapped, self._next_size, self._largest = mapped, first_size, largest_size
+        self._row = layout.row_struct(len(meta["clocks"]), meta["types"])
+        self.width = self._row.size
+        self.types: tuple[type, ...] = ()
+        self.offset, self.last = 0, -1  # no segment yet: the first row rolls
+        self.buffer: Any = None
+        self.pack: Callable[..., None] = self._row.pack_into
+        self._slot: _Slot | None = None
+        self._spent: list[_Slot] = []  # left, kept mapped until they are sealed and can be used again
+        self._spare: _Slot | None = None
+        self._next_number = 0
+        self._retry_at = 0.0
+
+    @property
+    def mapped_bytes(self) -> int:
+        """How much memory the mapped segments of this stream take."""
+        slots = [*self._spent, *(s for s in (self._slot, self._spare) if s is not None)]
+        return sum(slot.size for slot in slots if slot.buffer is not None)
+
+    def roll(self, next_seq: int, *, may_keep: bool) -> bool:
+        """Go to a segment with room: a sealed one of ours, the spare one, or a new file.
+
+        Args:
+          next_seq: rows in the segment will have sequence numbers of at least this.
+          may_keep: keep the segment left behind mapped, to use it again once it is sealed.
+        Returns:
+          False if there is no room to be had (no space, folder gone); asked again at most once a second.
+        """
+        if self._retry_at and time.monotonic() < self._retry_at:
+            return False
+        try:
+            slot = self._sealed_slot() or self._take_spare() or self._new_slot()
+        except OSError:
+            self._retry_at = time.monotonic() + 1.0
+            raise
+        self._retry_at = 0.0
+        self._leave(may_keep)
+        if slot.word(layout.STATE_AT) == layout.SEALED:
+            generation = slot.word(layout.GENERATION_AT)
+            slot.set_word(layout.GENERATION_AT, generation + 1)
+            slot.set_word(layout.FIRST_SEQ_AT, next_seq)
+            slot.set_word(layout.STATE_AT, layout.ACTIVE)
+            slot.set_word(layout.GENERATION_AT, generation + 2)
+        self._slot = slot
+        if slot.buffer is not None:
+            self.buffer, self.pack = slot.buffer, self._row.pack_into
+        else:
+            self.buffer, self.pack = None, _pwrite_pack(slot.fd, self._row)
+        self.offset, self.last = slot.header_size, slot.limit - self.width
+        return True
+
+    def prepare(self) -> None:
+        """Make the next segment ahead of need if this one is half full; called by the run's own thread, off the hot path."""
+        slot = self._slot
+        if slot is None or self._spare is not None or not self._mapped or self._retry_at:
+            return
+        if self.offset - slot.header_size > (slot.limit - slot.header_size) // 2:
+            try:
+                self._spare = self._new_slot()
+            except OSError:
+                return  # the roll will meet the same, and count it
+
+    def fence(self) -> int:
+        """The fence word of the segment in use: not 0 means that another process took the run over."""
+        return self._slot.word(layout.FENCE_AT) if self._slot is not None else 0
+
+    def last_time(self, n_clocks: int) -> int:
+        """When the last row was written (monotonic ns); 0 if that cannot be told."""
+        slot = self._slot
+        if slot is None or self.offset <= slot.header_size:
+            return 0
+        at = self.offset - self.width + 8 * n_clocks
+        if slot.buffer is not None:
+            return int.from_bytes(slot.buffer[at : at + 8], "little", signed=True)
+        return int.from_bytes(os.pread(slot.fd, 8, at), "little", signed=True)
+
+    def close(self) -> None:
+        """Leave for good: whatever is not sealed yet is sealed and unlinked by the keeper."""
+        self._leave(False)
+        for slot in self._spent:
+            if slot.word(layout.STATE_AT) == layout.SEALED:
+                _unlink(slot.path)
+            else:
+                slot.set_word(layout.STATE_AT, layout.DROPPED)
+            slot.close()
+        if self._spare is not None:
+            _unlink(self._spare.path)
+            self._spare.close()
+        self._spent, self._spare = [], None
+
+    def forget(self) -> None:
+        """Let go of the parent's segments in a forked child, without a word to the files."""
+        for slot in (*self._spent, self._slot, self._spare):
+            if slot is not None:
+                slot.close()
+        self._spent, self._slot, self._spare = [], None, None
+        self.offset, self.last, self.buffer = 0, -1, None
+
+    # -- below: never on the hot path
+
+    def _leave(self, may_keep: bool) -> None:
+        slot, self._slot = self._slot, None
+        self.last = -1
+        if slot is None:
+            return
+        keep = may_keep and slot.buffer is not None and slot.size >= self._largest
+        try:
+            slot.set_word(layout.STATE_AT, layout.LEFT if keep else layout.DROPPED)
+        except OSError:
+            keep = False
+        if keep:
+            self._spent.append(slot)
+        else:
+            slot.close()
+
+    def _sealed_slot(self) -> _Slot | None:
+        for index, slot in enumerate(self._spent):
+            if slot.word(layout.STATE_AT) == layout.SEALED:
+                return self._spent.pop(index)
+        return None
+
+    def _take_spare(self) -> _Slot | None:
+        spare, self._spare = self._spare, None
+        return spare
+
+    def _new_slot(self) -> _Slot:
+        number = self._next_number
+        self._next_number += 1
+        size, meta = self._next_size, {**self._meta, "slot": number}
+        header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=size)
+        size = header_size + width * capacity
+        path = os.path.join(self._folder, layout.segment_name(meta["lane"], meta["stream"], number))
+        self._next_size = min(self._largest, self._next_size * 2)
+        if self._mapped:
+            return _Slot(path, mapping.create(path, header, size), -1, header_size, size, size)
+        fd = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        )
+        try:
+            if pwrite(fd, header, 0) != len(header):
+                raise OSError(28, "No space left on device", path)
+        except BaseException:
+            os.close(fd)
+            _unlink(path)
+            raise
+        return _Slot(path, None, fd, header_size, size, size)
+
+
+def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
+    """The same bytes by one `pwrite` a row, where mapping is not safe."""
+    scratch = bytearray(row.size)
+    pack_into, size = row.pack_into, row.size
+
+    def pack(_buffer: None, offset: int, *fields: Any) -> None:
+        pack_into(scratch, 0, *fields)
+        if pwrite(fd, scratch, offset) != size:  # the commit word is last, so part of a row is no row
+            raise OSError(28, "No space left on device")
+
+    return pack
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
