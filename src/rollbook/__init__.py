@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rollbook._session import attach, init
     from rollbook.capture.siblings import siblings
     from rollbook.run import Run, Scope
-    from rollbook.store.catalog import RunSet, open  # noqa: A004
+    from rollbook.store.catalog import RunSet, open
     from rollbook.store.reader import Book
 
 __all__ = [
@@ -64,8 +64,7 @@ _HOMES = {
 }
 
 _VERBS = frozenset(
-    "clock dump finish log log_episode log_figure log_histogram log_image log_many log_samples log_text log_video note "
-    "save_checkpoint scope store timer".split()
+    name for name in __all__ if name.islower() and name not in ("attach", "init", "open", "siblings", "__version__")
 )
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 

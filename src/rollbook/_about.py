@@ -49,7 +49,8 @@ def read_about(folder: str | os.PathLike[str]) -> dict[str, Any]:
         )
     if not isinstance(about.get("format"), int) or about["format"] > VERSION:
         raise NewerFormat(
-            f"{os.fspath(folder)} has format {about.get('format')!r}; this rollbook reads up to {VERSION}. Upgrade rollbook."
+            f"{os.fspath(folder)} has format {about.get('format')!r}; this rollbook reads up to {VERSION}. Upgrade "
+            f"rollbook."
         )
     return about
 

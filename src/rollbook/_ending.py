@@ -1,6 +1,7 @@
 """How a run ends when nobody calls finish(): at exit, by an exception, by SIGTERM.
 
-The user's own signal handlers are never replaced: ours for SIGTERM is set only where the default one stands, writes the run's
+The user's own signal handlers are never replaced: ours for SIGTERM is set only where the default one stands, writes
+the run's
 end, and then lets the default happen.
 """
 
@@ -66,7 +67,7 @@ def _finish_all(status: str) -> None:
         try:
             run.finish(status)
         except Exception as err:
-            print(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}", file=sys.stderr)
+            sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 
 
 def _at_exit() -> None:

@@ -17,8 +17,8 @@ from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
     InvalidName,
-    NothingToResume,
     NotARun,
+    NothingToResume,
     RunError,
     RunIsLive,
     RunNotFound,
@@ -84,9 +84,11 @@ def init(
       clocks: further clocks, which log() then takes as keywords. The standard ones are env_step, gradient_step, epoch,
         episode, policy_version and step.
       dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
-      sinks: where rows go besides the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb", …), dicts
+      sinks: where rows go besides the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb", …),
+      dicts
         {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
-      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there is one;
+      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there is
+      one;
         "must" refuses to begin anew; "takeover" continues it even while another process writes it.
       run_id: id of the run to make or to continue.
       keeper: who seals, forwards and watches: a "process" next door, a "thread" here, or "inline" at finish().
@@ -122,7 +124,8 @@ def init(
     found = _find_to_resume(place, name, run_id) if resume != "never" else None
     if resume == "must" and found is None:
         raise NothingToResume(
-            f"init({project!r}, {name!r}, resume='must'): no run {run_id or name!r} in {place}. Begin it with resume='allow'"
+            f"init({project!r}, {name!r}, resume='must'): no run {run_id or name!r} in {place}. Begin it with "
+            f"resume='allow'"
         )
     if resume == "never" and run_id is not None:
         old = _find_to_resume(place, name, run_id)
@@ -244,8 +247,7 @@ def attach(
         bill=Bill(strict),
         rank=_rank(),
     )
-    run = _start(folder, about, writer, None, "process")
-    return run
+    return _start(folder, about, writer, None, "process")
 
 
 def _start(folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | None, keeper: str) -> Run:
@@ -386,7 +388,8 @@ def unpickle_run(folder: str, nonce: str) -> Run:
     if nonce and run.about.get("nonce") != nonce:
         run.finish("crashed")
         raise NotARun(
-            f"a run was handed to this process as {folder}, but the folder of that name here belongs to another run: the two "
+            f"a run was handed to this process as {folder}, but the folder of that name here belongs to another run: "
+            f"the two "
             "hosts do not share a file system. Give init() a dir= that both see"
         )
     return run
@@ -480,7 +483,8 @@ def _check_name(what: str, name: Any) -> str:
         fault = "it is longer than 120 bytes"
     if fault:
         raise InvalidName(
-            f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and spaces"
+            f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and "
+            f"spaces"
         )
     return str(name)
 

@@ -40,7 +40,8 @@ class Scope:
     (`run.bill()`); nothing raises into a training loop unless the run is strict.
 
     Attributes:
-      log: log(values, *, env_step=, gradient_step=, epoch=, episode=, policy_version=, step=, **declared): append one row.
+      log: log(values, *, env_step=, gradient_step=, epoch=, episode=, policy_version=, step=, **declared): append one
+      row.
         `values` is a dict (nested dicts are joined with "/") of numbers, 0-d arrays, device tensors, text or arrays.
         Clocks that are not given are the run's current ones. About 2 µs.
       name: the scope's name, "" for the run itself.
@@ -135,9 +136,10 @@ class Scope:
         found = {f"{prefix}{key}": _host_column(column) for key, column in columns.items()}
         lengths = {len(column) for column in found.values()}
         if len(lengths) != 1:
+            lengths_by_key = {key: len(column) for key, column in found.items()}
             self.count(
                 "uneven_columns",
-                message=f"log_many() takes columns of one length; it was given { ({k: len(v) for k, v in found.items()}) }. "
+                message=f"log_many() takes columns of one length; it was given {lengths_by_key}. "
                 "Nothing of this call was kept",
             )
             return
@@ -201,7 +203,8 @@ class Scope:
         self._guard(lambda: self.run.media.log_figure(self, f"{self._channel.prefix}{key}", figure, **clocks))
 
     def log_episode(self, **columns: Any) -> int:
-        """Append one row to `episodes`: return_ or return, length, seconds, terminated, truncated, … and any other columns.
+        """Append one row to `episodes`: return_ or return, length, seconds, terminated, truncated, … and any other
+        columns.
 
         Clocks among the arguments are taken as clocks.
         """
@@ -213,13 +216,17 @@ class Scope:
         return self.record("episodes", columns, **clocks)
 
     def log_samples(self, items: Any, ids: Any = None, group: Any = None, **columns: Any) -> LoggedSamples:
-        """Append one row per item of a batch, with any per-item columns; `.new` says which items were never seen before."""
+        """Append one row per item of a batch, with any per-item columns; `.new` says which items were never seen
+        before.
+        """
         return self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
 
     # -- store, then log
 
     def store(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """Keep values for the next `dump`, and write each at once, raw, under its key. Clocks may be among the arguments."""
+        """Keep values for the next `dump`, and write each at once, raw, under its key. Clocks may be among the
+        arguments.
+        """
         self._guard(lambda: self._do_store({**(values or {}), **more}))
 
     def _do_store(self, values: dict[str, Any]) -> None:
@@ -237,7 +244,8 @@ class Scope:
     ) -> dict[str, float]:
         """Write one row about what was stored since the last dump, and a dump mark.
 
-        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, if asked, `/min`, `/max`; with `average_only`
+        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, if asked, `/min`, `/max`; with
+        `average_only`
         the mean and `/n`. A key without new values gives `/n` = 0 alone; a dump of nothing writes nothing.
 
         Args:
@@ -286,7 +294,9 @@ class Scope:
     # -- odds and ends
 
     def scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
-        """A scope below this one. `at`: a checkpoint (or its id); rows then stand at its clocks, however late they come."""
+        """A scope below this one. `at`: a checkpoint (or its id); rows then stand at its clocks, however late they
+        come.
+        """
         return self.run.open_scope(f"{self.name}/{name}" if self.name else name, at)
 
     def _guard(self, work: Callable[[], Any]) -> None:
@@ -312,7 +322,8 @@ _ROWS_PER_FRAME = 65_536
 class Run(Scope):
     """The writing end of one run. Made by `rollbook.init` and `rollbook.attach`.
 
-    As a context manager it finishes at the end of the block: `finished`, `killed` on KeyboardInterrupt, `crashed` on any
+    As a context manager it finishes at the end of the block: `finished`, `killed` on KeyboardInterrupt, `crashed` on
+    any
     other exception. Pickled, it becomes a further writer of the same run where it is unpickled.
 
     Attributes:
@@ -360,7 +371,9 @@ class Run(Scope):
 
     @property
     def offsets(self) -> dict[str, int]:
-        """What to add to the counters of a framework that counts from 0 again after a resume (see `continue_clocks`)."""
+        """What to add to the counters of a framework that counts from 0 again after a resume (see
+        `continue_clocks`).
+        """
         return dict(self._attempt_entry().get("offsets") or {})
 
     @property
@@ -439,7 +452,8 @@ class Run(Scope):
         """Save a checkpoint atomically and note exactly where in the run it was made.
 
         Args:
-          state: a state dict; with torch tensors in it `torch.save` writes it, otherwise an open container of raw arrays.
+          state: a state dict; with torch tensors in it `torch.save` writes it, otherwise an open container of raw
+          arrays.
           score: the better it is, the sooner it becomes `ckpt_best`; NaN never does.
           write: instead of `state`: a function that writes the file whose path it is given.
           path: instead of both: register a file or folder that a framework wrote.
@@ -466,7 +480,8 @@ class Run(Scope):
           random_states: set the random number generators as they were.
           weights_only: passed to torch for checkpoints that torch wrote.
         Returns:
-          What was restored: `.checkpoint`, `.clocks`, `.state`, `.score`; None if the run has no checkpoint (said once).
+          What was restored: `.checkpoint`, `.clocks`, `.state`, `.score`; None if the run has no checkpoint (said
+          once).
         """
         from rollbook.capture.restoring import find, restore
 
@@ -510,9 +525,11 @@ class Run(Scope):
         self.write_about()
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
-        """For frameworks whose counters begin at 0 again after a resume: keep where the named clocks stand now as offsets.
+        """For frameworks whose counters begin at 0 again after a resume: keep where the named clocks stand now as
+        offsets.
 
-        The offsets are stored with the attempt; add them to the native counters (`run.offsets`) and log the native number as
+        The offsets are stored with the attempt; add them to the native counters (`run.offsets`) and log the native
+        number as
         `step`.
         """
         now = self.clocks_now()
@@ -553,7 +570,8 @@ class Run(Scope):
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.
 
-        Keys: rows, microseconds_per_row (measured now), seconds (rows times that), pending (device values), media_bytes,
+        Keys: rows, microseconds_per_row (measured now), seconds (rows times that), pending (device values),
+        media_bytes,
         drops {cause: count}.
         """
         cost = self.writer.measure_cost()

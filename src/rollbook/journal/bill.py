@@ -44,7 +44,7 @@ class Bill:
         except Exception:  # a filter that turns warnings into errors must not reach the training loop
             import sys
 
-            print(f"rollbook: {message} [{cause}]", file=sys.stderr)
+            sys.stderr.write(f"rollbook: {message} [{cause}]\n")
 
 
 def _callers_level() -> int:

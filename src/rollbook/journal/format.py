@@ -139,7 +139,8 @@ def pack_header(meta: dict[str, Any], *, first_seq: int, size: int) -> tuple[byt
     Args:
       meta: writer, attempt, lane, stream, slot, table, scope, keys, types, deferred, clocks, time_offset.
     Returns:
-      (header bytes, header_size, row width in bytes, capacity in rows). The file is header_size + width * capacity long.
+      (header bytes, header_size, row width in bytes, capacity in rows). The file is header_size + width * capacity
+      long.
     """
     text = json.dumps(meta, separators=(",", ":")).encode()
     header_size = -(-(HEAD.size + len(text)) // 64) * 64
@@ -160,8 +161,8 @@ def unpack_header(data: bytes | memoryview, path: str) -> SegmentHeader:
     """
     if len(data) < HEAD.size:
         raise Damaged(f"{path} has {len(data)} bytes, less than the {HEAD.size} of a segment head; it was never begun")
-    magic, version, header_size, generation, first_seq, words, capacity, state, fence, meta_size, crc = HEAD.unpack_from(
-        data
+    magic, version, header_size, generation, first_seq, words, capacity, state, fence, meta_size, crc = (
+        HEAD.unpack_from(data)
     )
     if magic != SEGMENT_MAGIC:
         raise Damaged(f"{path} does not begin with a segment's magic bytes; found {bytes(magic)!r}")

@@ -1,4 +1,6 @@
-"""What a call to `log` goes through when it is not the same as the last: new keys, other types, tensors, text, arrays."""
+"""What a call to `log` goes through when it is not the same as the last: new keys, other types, tensors, text,
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +47,7 @@ class Slow:
         self._writer, self._channel = writer, channel
 
     def __call__(self, values: Mapping[str, Any], clocks: tuple[Any, ...], declared: Mapping[str, Any]) -> None:
+        """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none."""
         try:
             self._log(values, clocks, declared)
         except LoggingFailed:
@@ -142,7 +145,8 @@ class Slow:
             elif deferred.is_tracer(value):
                 self._writer.bill.count(
                     "tracer",
-                    message=f"log({{{name!r}: …}}) was called inside a JAX transformation, where there is no number yet; "
+                    message=f"log({{{name!r}: …}}) was called inside a JAX transformation, where there is no number "
+                    f"yet; "
                     "it was not kept. Use rollbook.adapters.jax.log there",
                 )
             elif isinstance(value, Histogram):
@@ -159,7 +163,8 @@ class Slow:
                 else:
                     self._writer.bill.count(
                         "unloggable",
-                        message=f"log({{{name!r}: …}}): a {kind.__name__} is no number, text or array of numbers; it was "
+                        message=f"log({{{name!r}: …}}): a {kind.__name__} is no number, text or array of numbers; it "
+                        f"was "
                         "not kept, the rest of the row was. Convert it first",
                     )
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
@@ -231,7 +236,7 @@ def _packs(kind: type) -> bool:
 
 
 _NUMPY_PACKS = frozenset(
-    "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 intc uintc longlong ulonglong".split()
+    ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
 )
 
 

@@ -60,7 +60,8 @@ class _Slot:
 class Stream:
     """The rows of one key set in one lane.
 
-    The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`, and advances `offset` before it packs, so
+    The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`, and advances `offset` before it packs,
+    so
     that an interrupt in between leaves a hole and never a row that is written over. Used by one thread at a time.
     """
 
@@ -148,7 +149,9 @@ class Stream:
         return True
 
     def prepare(self) -> None:
-        """Make the next segment ahead of need if this one is half full; called by the run's own thread, off the hot path."""
+        """Make the next segment ahead of need if this one is half full; called by the run's own thread, off the hot
+        path.
+        """
         slot = self._slot
         if slot is None or self._spare is not None or not self._mapped or self._retry_at:
             return

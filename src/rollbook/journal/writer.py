@@ -1,6 +1,7 @@
 """The writing end of the journal: `Writer.make_log` builds the function that a training loop calls.
 
-The hot path is one closure without a facade in front: it takes a lane off a free list, finds the stream by the keys of the
+The hot path is one closure without a facade in front: it takes a lane off a free list, finds the stream by the keys of
+the
 call, and packs clocks, time, values and the commit word straight into a mapped file. Whatever is unusual (a new key
 set, another type, a tensor, a full segment, no lane) goes through `slow.Slow`.
 """
@@ -478,7 +479,8 @@ class Writer:
         elif number == 2:
             self.bill.count(
                 "folder_gone",
-                message=f"the run's folder {self.run_folder} is gone or was moved: {err}. Rows are lost until it is back",
+                message=f"the run's folder {self.run_folder} is gone or was moved: {err}. Rows are lost until it is "
+                f"back",
             )
         elif number in (1, 13, 30):
             self.bill.count("not_writable", message=f"the run's folder {self.run_folder} cannot be written: {err}")
