@@ -1,0 +1,398 @@
+"""Store then log: values handed over one by one, summed up when asked.
+
+    store = Store(append)
+    store.store({"ret": 12.0})               # appended raw, at once, and remembered
+    store.dump(with_min_and_max=True)        # {"ret/mean": 12.0, "ret/std": 0.0, "ret/median": 12.0, "ret/n": 1, ...}
+
+Statistics are exact up to `EXACT_UP_TO` values of a key between two dumps. Beyond that, mean, std, min, max and n stay
+exact and the median comes from a uniform sample of `SAMPLE` values (its rank is right to within 0.8 % of n, 19 times
+out of 20). So a key holds at most about 1.2 MiB, however rarely one dumps.
+
+Two keys cost about 0.8 µs a call beside their row (measured: 2 cores, CPython 3.11); past the bound, each 4,096th
+value of a key costs about 1 ms more.
+"""
+
+from __future__ import annotations
+
+from _thread import RLock
+from array import array
+from os import getpid
+
+from rollbook.journal.deferred import copy_on_device, fetch, is_deferred, is_tracer
+from rollbook.values import flatten, scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+__all__ = ["EXACT_UP_TO", "SAMPLE", "Store", "describe"]
+
+EXACT_UP_TO = 2**17
+"""Values of one key between two dumps up to which the median is exact too."""
+
+_BLOCK = 4096  # values folded at a time: the loop waits a millisecond now and then, never thirty
+
+SAMPLE = 2**14
+"""Size of the sample that the median is taken from beyond that."""
+
+_MOST_PENDING = 4096  # device values of one key that may wait for a dump; the next one fetches them all
+
+
+def _new_buffer() -> Any:
+    """A sequence whose append, slice and slice deletion are each atomic.
+
+    An array of doubles under the GIL; a list, four times as large, where there is none (arrays are not safe there
+    before 3.14).
+    """
+    import sys
+
+    return array("d") if getattr(sys, "_is_gil_enabled", lambda: True)() else []
+
+
+class Store:
+    """The values of one run or scope since the last dump.
+
+    Args:
+      append: takes the stored values as a dict and writes them as one row (None: the caller writes them).
+      count: `Recorder.count`, for values that cannot be summed up (they are appended all the same).
+
+    Device arrays are copied on their device in `store` and fetched by the next dump, all in one go.
+
+    Many threads may store at once; nothing here waits for a lock in `store`, so a fork or a signal handler in the
+    midst of it is harmless. A forked child starts empty. Of two dumps at once each value goes to exactly one.
+    """
+
+    __slots__ = ("_append", "_cells", "_count", "_dumping", "_lock", "_pid")
+
+    def __init__(
+        self,
+        append: Callable[[dict[str, Any]], object] | None = None,
+        *,
+        count: Callable[[str, int, str], object] | None = None,
+    ) -> None:
+        self._append = append
+        self._count = count
+        self._cells: dict[str, _Cell] = {}
+        self._lock = RLock()
+        self._dumping = False
+        self._pid = getpid()
+
+    def store(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """Append these values raw and remember them for the next dump.
+
+        Numbers count once, arrays, lists and tuples of numbers once per element. Nested dicts are joined by "/".
+        Text and whatever else is no number is appended, counted as such and not remembered.
+        """
+        row = dict(values) if values else {}
+        if more:
+            row.update(more)
+        if self._append is not None:
+            self._append(row)
+        if self._pid != getpid():
+            self._after_fork()
+        cells = self._cells
+        for key, value in row.items():
+            if isinstance(value, (float, int)):
+                cell = cells.get(key)
+                if cell is None:
+                    cell = cells.setdefault(key, _Cell())
+                try:
+                    cell.values.append(value)
+                except OverflowError:
+                    self._refuse(key, value)
+                if len(cell.values) >= EXACT_UP_TO:
+                    self._fold(cell)
+            else:
+                self._slowly(key, value)
+
+    def dump(
+        self, keys: Iterable[str] | None = None, with_min_and_max: bool = False, average_only: bool = False
+    ) -> dict[str, float | int]:
+        """Sum up what was stored since the last dump, and start anew.
+
+        Args:
+          keys: which keys; None for every key ever stored. A key without values since its last dump, or one that was
+            never stored, gives `<key>/n` = 0 alone.
+          with_min_and_max: add `/min` and `/max`.
+          average_only: leave out `/std` and `/median`.
+        Returns:
+          `<key>/mean`, `/std` (of the population), `/median`, `/n` and, if asked, `/min` and `/max`. NaN among the
+          values makes all but `/n` NaN. Empty if no key was ever stored, or none was asked for.
+        """
+        if self._pid != getpid():
+            self._after_fork()
+        chosen = [keys] if isinstance(keys, str) else list(self._cells) if keys is None else list(keys)
+        taken: list[tuple[str, _Taken]] = []
+        with self._lock:
+            if self._dumping:  # a signal handler that dumps within a dump; the outer one has the values
+                return {}
+            self._dumping = True
+            try:
+                for key in dict.fromkeys(chosen):
+                    cell = self._cells.get(key)
+                    taken.append((key, _Taken() if cell is None else self._take(key, cell)))
+            finally:
+                self._dumping = False
+        row: dict[str, float | int] = {}
+        for key, part in taken:
+            if part.n:
+                mean, std, median, low, high = part.describe()
+                row[f"{key}/mean"] = mean
+                if not average_only:
+                    row[f"{key}/std"] = std
+                    row[f"{key}/median"] = median
+            row[f"{key}/n"] = part.n
+            if part.n and with_min_and_max:
+                row[f"{key}/min"] = low
+                row[f"{key}/max"] = high
+        return row
+
+    def keys(self) -> list[str]:
+        """Every key ever stored."""
+        return list(self._cells)
+
+    def _take(self, key: str, cell: _Cell) -> _Taken:
+        if cell.pending:
+            self._fetch(key, cell)
+        part, cell.folded = cell.folded, None
+        # Others may append meanwhile: what they add stands behind the slice and stays.
+        fresh = cell.values[: len(cell.values)]
+        del cell.values[: len(fresh)]
+        return _Taken(fresh, part)
+
+    def _fold(self, cell: _Cell) -> None:
+        # Whoever finds the lock taken leaves the folding to the next value: `store` never waits.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if not self._dumping:
+                self._dumping = True
+                try:
+                    if cell.folded is None:
+                        cell.folded = _Folded()
+                    while len(cell.values) >= EXACT_UP_TO:
+                        block = cell.values[:_BLOCK]
+                        del cell.values[:_BLOCK]
+                        cell.folded.add(block)
+                finally:
+                    self._dumping = False
+        finally:
+            self._lock.release()
+
+    def _slowly(self, key: str, value: Any) -> None:
+        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+            value = value.item()  # by far the commonest of the slow ones
+            if type(value) is float or type(value) is int or type(value) is bool:
+                self._cells.setdefault(key, _Cell()).values.append(value)
+                return
+        if hasattr(value, "items") and hasattr(value, "keys"):
+            for name, inner in flatten(value, f"{key}/"):
+                self._slowly(name, inner)
+            return
+        if is_tracer(value):
+            self._refuse(key, value)
+            return
+        if is_deferred(value):
+            cell = self._cells.setdefault(key, _Cell())
+            cell.pending.append(copy_on_device(value))
+            if len(cell.pending) > _MOST_PENDING:
+                self._fetch(key, cell)
+            return
+        try:
+            for numbers in _blocks(value):
+                cell = self._cells.setdefault(key, _Cell())
+                cell.values.extend(numbers)
+                if len(cell.values) >= EXACT_UP_TO:
+                    self._fold(cell)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            self._refuse(key, value)
+
+    def _fetch(self, key: str, cell: _Cell) -> None:
+        waiting = cell.pending[: len(cell.pending)]
+        del cell.pending[: len(waiting)]
+        for copy, value in zip(waiting, fetch(waiting), strict=True):
+            try:
+                for numbers in _blocks(value):
+                    cell.values.extend(numbers)
+            except (TypeError, ValueError, OverflowError, RuntimeError):
+                self._refuse(key, copy)
+
+    def _refuse(self, key: str, value: object) -> None:
+        if self._count is not None:
+            self._count(
+                "store_not_a_number",
+                1,
+                f"store() was given {type(value).__name__} under {key!r}, which cannot be averaged; it is logged as it "
+                f"is, and dump() leaves it out. Store numbers, or arrays of numbers.",
+            )
+
+    def _after_fork(self) -> None:
+        # The parent dumps its own values; and its lock may have been held by a thread that does not exist here.
+        self._pid = getpid()
+        self._lock = RLock()
+        self._dumping = False
+        self._cells = {}
+
+
+class _Cell:
+    """One key: the values since the last dump, those folded already, and device values not yet fetched."""
+
+    __slots__ = ("folded", "pending", "values")
+
+    def __init__(self) -> None:
+        self.values: Any = _new_buffer()
+        self.folded: _Folded | None = None
+        self.pending: list[Any] = []
+
+
+class _Folded:
+    """Blocks of values as running moments (Welford's, merged block by block) and a uniform sample of them."""
+
+    __slots__ = ("high", "low", "mean", "n", "sample", "squares")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.mean = self.squares = 0.0
+        self.low, self.high = float("inf"), float("-inf")
+        self.sample: Any = _new_buffer()
+
+    def add(self, block: Any) -> None:
+        if not len(block):
+            return
+        n, mean, squares, low, high = _moments(block)
+        both = self.n + n
+        delta = mean - self.mean
+        if self.n:
+            squares += self.squares + delta * delta * (self.n / both) * n
+            mean = self.mean + delta * (n / both) if delta - delta == 0 else self.mean + mean
+            # NaN wins over every comparison, as in the moments of a block
+            low = low if low != low or low < self.low else self.low
+            high = high if high != high or high > self.high else self.high
+        self._sample(block)
+        self.n, self.mean, self.squares, self.low, self.high = both, mean, squares, low, high
+
+    def _sample(self, block: Any) -> None:
+        # Reservoir by geometric skips (Li's algorithm L would do the same with more state): exact uniformity, and the
+        # draws come from a generator of our own, so that the user's random streams do not move.
+        seen = self.n
+        sample = self.sample
+        room = SAMPLE - len(sample)
+        if room > 0:
+            sample.extend(block[:room])
+            seen += min(room, len(block))
+            block = block[room:]
+        random = _random().random
+        for value in block:
+            seen += 1
+            place = int(random() * seen)
+            if place < SAMPLE:
+                sample[place] = value
+
+
+class _Taken:
+    """What one dump took of one key."""
+
+    __slots__ = ("folded", "fresh", "n")
+
+    def __init__(self, fresh: Any = (), folded: _Folded | None = None) -> None:
+        self.fresh = fresh
+        self.folded = folded
+        self.n = len(fresh) + (folded.n if folded is not None else 0)
+
+    def describe(self) -> tuple[float, float, float, float, float]:
+        if self.folded is None:
+            return describe(self.fresh)
+        from math import sqrt
+
+        folded = self.folded
+        folded.add(self.fresh)
+        median = _median(folded.sample) if folded.mean == folded.mean else folded.mean
+        return folded.mean, sqrt(folded.squares / folded.n), median, folded.low, folded.high
+
+
+def describe(values: Any) -> tuple[float, float, float, float, float]:
+    """Mean, standard deviation of the population, median, minimum and maximum of at least one number.
+
+    NaN among the values makes all five NaN.
+    """
+    from math import sqrt
+
+    n, mean, squares, low, high = _moments(values)
+    median = _median(values) if low == low else low
+    return mean, sqrt(squares / n), median, low, high
+
+
+def _moments(values: Any) -> tuple[int, float, float, float, float]:
+    """n, mean, sum of squared distances from the mean, minimum, maximum."""
+    from math import fsum, isfinite, isnan
+
+    n = len(values)
+    if not isfinite(sum(values)) and any(map(isnan, values)):
+        nan = float("nan")
+        return n, nan, nan, nan, nan
+    low, high = min(values), max(values)
+    try:
+        mean = fsum(values) / n
+    except (OverflowError, ValueError):  # beyond the largest float, or both infinities
+        mean = sum(value / n for value in values)
+    if mean == mean:
+        mean = min(max(mean, low), high)  # rounding must not lift a mean out of its values
+    try:
+        squares = fsum((value - mean) * (value - mean) for value in values)
+    except (OverflowError, ValueError):
+        squares = sum((value - mean) * (value - mean) for value in values)
+    return n, float(mean), squares, float(low), float(high)
+
+
+def _median(values: Any) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return float(ordered[middle])
+    low, high = ordered[middle - 1], ordered[middle]
+    mean = (low + high) / 2
+    # infinite when the sum overflows, NaN between the two infinities, which is what numpy says as well
+    return float(mean if mean - mean == 0 or low - low != 0 or high - high != 0 else low / 2 + high / 2)
+
+
+def _blocks(value: Any) -> Iterator[list[float]]:
+    """The numbers in a scalar, an array or a nested sequence, in blocks that stay small for arrays of any size.
+
+    Raises:
+      TypeError, ValueError, OverflowError: there is something else in it. Blocks given out before stay given out.
+    """
+    if getattr(value, "ndim", 0) and hasattr(value, "reshape"):
+        flat = value.reshape(-1)
+        for start in range(0, len(flat), _BLOCK):
+            block = flat[start : start + _BLOCK].tolist()
+            if any(type(number) not in (float, int, bool) for number in block):
+                block = [_number(number) for number in block]
+            yield block
+    elif isinstance(value, (list, tuple)):
+        numbers: list[float] = []
+        for inner in value:
+            for block in _blocks(inner):
+                numbers.extend(block)
+        yield numbers
+    else:
+        yield [_number(value)]
+
+
+def _number(value: Any) -> float:
+    number = scalar_of(value)
+    if number is None:
+        raise TypeError(type(value).__name__)
+    return float(number)
+
+
+_generator: Any = None
+
+
+def _random() -> Any:
+    global _generator
+    if _generator is None:
+        from _random import Random
+
+        _generator = Random(0x5EED)
+    return _generator
