@@ -42,20 +42,8 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 bench: $(VENV)/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
 
-test-frameworks:  ## real frameworks, each in an environment of its own under .venvs
-	@found=0; for list in tests/frameworks/*/requirements.txt; do \
-		test -f "$$list" || continue; found=1; \
-		$(MAKE) --no-print-directory .venvs/$$(basename $$(dirname $$list))/.passed || exit 1; \
-	done; test $$found = 1 || echo "No framework has an environment of its own yet: tests/frameworks/*/requirements.txt"
-
-.PHONY: .venvs/%/.passed
-.venvs/%/.passed: .venvs/%/.has-framework
-	.venvs/$*/bin/python -m pytest -m frameworks tests/frameworks/$*
-
-.venvs/%/.has-framework: tests/frameworks/%/requirements.txt pyproject.toml
-	@test -x .venvs/$*/bin/python || $(PYTHON) -m venv .venvs/$*
-	$(call install,.venvs/$*) -e '.[gym]' pytest pytest-timeout hypothesis -r $<
-	@touch $@
+test-frameworks:  ## real frameworks, each group of pins in an environment of its own under .venvs
+	$(PYTHON) scripts/framework_env.py --test $(ARGS)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "rollbook needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3.11 demo"; exit 1; }

@@ -1,0 +1,45 @@
+"""Importing rollbook costs the training process next to nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = {"numpy", "pyarrow", "torch", "pandas", "polars", "duckdb", "rich", "click", "asyncio", "matplotlib"}
+
+
+def loaded_by(code: str, cwd: Path) -> set[str]:
+    """The modules a fresh interpreter has loaded after `code`."""
+    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=cwd, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_rollbook_loads_nothing_heavy(tmp_path: Path) -> None:
+    assert not loaded_by("import rollbook", tmp_path) & HEAVY
+
+
+def test_opening_a_run_and_logging_loads_neither_numpy_nor_pyarrow_nor_torch(tmp_path: Path) -> None:
+    code = (
+        "import rollbook\n"
+        "run = rollbook.init('light', 'run', dir='runs', sinks=[])\n"
+        "for i in range(100): run.log({'a': float(i)}, env_step=i)\n"
+    )
+    assert not {"numpy", "pyarrow", "torch"} & loaded_by(code, tmp_path)
+
+
+def test_every_name_in_all_can_be_had() -> None:
+    import rollbook
+
+    for name in rollbook.__all__:
+        assert getattr(rollbook, name) is not None
+
+
+def test_the_version_is_said_once() -> None:
+    from importlib.metadata import version
+
+    import rollbook
+
+    assert rollbook.__version__ == version("rollbook")

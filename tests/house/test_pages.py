@@ -1,0 +1,43 @@
+"""What README and docs say is true: their code runs, their names exist, nothing public is left out."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = Path(__file__).with_name("run_page.py")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter in `cwd` with this checkout's rollbook and no run to join."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
+    environment["PYTHONPATH"] = str(ROOT / "src")
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=100
+    )
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
+def test_the_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
+    done = python(RUNNER, page, cwd=tmp_path)
+    assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
+
+
+def test_the_quick_start_is_twenty_lines() -> None:
+    first = re.search(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert first is not None
+    assert len(first.group(1).strip().splitlines()) <= 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
