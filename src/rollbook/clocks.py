@@ -34,6 +34,8 @@ def as_clock(value: object) -> int | None:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
+        if isinstance(value, (str, bytes, bytearray)):  # float() would read them
+            return None
         try:
             as_float = float(value)  # type: ignore[arg-type]
             if not as_float.is_integer():

@@ -56,4 +56,4 @@ def _callers_level() -> int:
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
         frame, level = frame.f_back, level + 1
-    return max(2, level - 1)
+    return level

@@ -55,6 +55,16 @@ class Slow:
         except Exception as err:
             self._writer.failed("log", err)
 
+    def set_declared(self, declared: Mapping[str, Any]) -> bool:
+        """Set declared clocks if all are known and plain integers; False, with nothing counted, if one is not."""
+        names = self._writer.clocks
+        for name, value in declared.items():
+            if type(value) is not int or name not in names:
+                return False
+        for name, value in declared.items():
+            self._channel.current[names.index(name)] = value
+        return True
+
     def take_declared(self, declared: Mapping[str, Any]) -> dict[str, Any]:
         """Set the clocks that were declared in init; returns what was no clock reading, as values `clock/<name>`."""
         refused: dict[str, Any] = {}

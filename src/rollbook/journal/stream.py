@@ -30,11 +30,14 @@ pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _seek_and_write)
 class _Slot:
     """One segment file of a stream, mapped (`buffer`) or open (`fd`)."""
 
-    __slots__ = ("buffer", "fd", "header_size", "limit", "path", "size")
+    __slots__ = ("buffer", "fd", "header_size", "is_largest", "path", "size")
 
-    def __init__(self, path: str, buffer: mmap.mmap | None, fd: int, header_size: int, limit: int, size: int) -> None:
+    def __init__(
+        self, path: str, buffer: mmap.mmap | None, fd: int, header_size: int, size: int, is_largest: bool
+    ) -> None:
         self.path, self.buffer, self.fd = path, buffer, fd
-        self.header_size, self.limit, self.size = header_size, limit, size
+        self.header_size, self.size = header_size, size
+        self.is_largest = is_largest
 
     def set_word(self, at: int, value: int) -> None:
         if self.buffer is not None:
@@ -145,7 +148,7 @@ class Stream:
             self.buffer, self.pack = slot.buffer, self._row.pack_into
         else:
             self.buffer, self.pack = None, _pwrite_pack(slot.fd, self._row)
-        self.offset, self.last = slot.header_size, slot.limit - self.width
+        self.offset, self.last = slot.header_size, slot.size - self.width
         return True
 
     def prepare(self) -> None:
@@ -155,7 +158,7 @@ class Stream:
         slot = self._slot
         if slot is None or self._spare is not None or not self._mapped or self._retry_at:
             return
-        if self.offset - slot.header_size > (slot.limit - slot.header_size) // 2:
+        if self.offset - slot.header_size > (slot.size - slot.header_size) // 2:
             try:
                 self._spare = self._new_slot()
             except OSError:
@@ -204,7 +207,7 @@ class Stream:
         self.last = -1
         if slot is None:
             return
-        keep = may_keep and slot.buffer is not None and slot.size >= self._largest
+        keep = may_keep and slot.buffer is not None and slot.is_largest
         try:
             slot.set_word(layout.STATE_AT, layout.LEFT if keep else layout.DROPPED)
         except OSError:
@@ -231,9 +234,10 @@ class Stream:
         header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=size)
         size = header_size + width * capacity
         path = os.path.join(self._folder, layout.segment_name(meta["lane"], meta["stream"], number))
+        is_largest = self._next_size >= self._largest
         self._next_size = min(self._largest, self._next_size * 2)
         if self._mapped:
-            return _Slot(path, mapping.create(path, header, size), -1, header_size, size, size)
+            return _Slot(path, mapping.create(path, header, size), -1, header_size, size, is_largest)
         fd = os.open(
             path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         )
@@ -244,7 +248,7 @@ class Stream:
             os.close(fd)
             _unlink(path)
             raise
-        return _Slot(path, None, fd, header_size, size, size)
+        return _Slot(path, None, fd, header_size, size, is_largest)
 
 
 def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:

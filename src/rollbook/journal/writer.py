@@ -288,8 +288,8 @@ class Writer:
                 else:
                     raise LookupError
                 if further:
-                    if declared:
-                        slow.take_declared(declared)
+                    if declared and not slow.set_declared(declared):
+                        raise LookupError
                     rest = current[first_further:]
                 elif declared:
                     raise LookupError
