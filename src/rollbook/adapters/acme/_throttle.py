@@ -1,0 +1,72 @@
+"""Throttle: at most one record per stretch of time, and never without the last one."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rollbook.errors import BadInput
+
+__all__ = ["Throttle"]
+
+
+class _Held:
+    """The record that did not pass, and where it would go. Apart from the Throttle, so that a finalizer may own it."""
+
+    def __init__(self, to: Callable[[Any], None]) -> None:
+        self.to = to
+        self.record: Any = None
+
+    def release(self) -> None:
+        record, self.record = self.record, None
+        if record is not None:
+            self.to(record)
+
+
+class Throttle:
+    """Hands on the first record, and then one as soon as more than `time_delta` seconds have passed since the last.
+
+    The last record is never dropped: what was held back goes out at `flush`, when the throttle is collected, or when
+    the interpreter ends. Training loops do not close their loggers.
+
+    Args:
+      to: takes a record.
+      time_delta: seconds; 0 lets everything pass.
+      keeps_last: False drops what does not pass, as Acme does.
+      clock: seconds that never step back.
+    """
+
+    def __init__(
+        self,
+        to: Callable[[Any], None],
+        time_delta: float,
+        *,
+        keeps_last: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if time_delta < 0:
+            raise BadInput(f"time_delta={time_delta!r} asks for a stretch of negative length; give 0 or more seconds")
+        self._held = _Held(to)
+        self._time_delta, self._keeps_last, self._clock = time_delta, keeps_last, clock
+        self._last: float | None = None
+        weakref.finalize(self, self._held.release)
+
+    def offer(self, record: Any) -> bool:
+        """Hand on `record` if it is due, else hold it in place of the one held before. Returns whether it passed."""
+        now = self._clock()
+        if self._time_delta and self._last is not None and now - self._last <= self._time_delta:
+            if self._keeps_last:
+                self._held.record = record
+            return False
+        self._held.record = None
+        self._last = now
+        self._held.to(record)
+        return True
+
+    def flush(self) -> None:
+        """Hand on what is held back, if anything is."""
+        if self._held.record is not None:
+            self._last = self._clock()
+        self._held.release()

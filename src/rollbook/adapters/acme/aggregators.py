@@ -1,0 +1,49 @@
+"""Dispatcher: one record to several loggers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollbook.adapters.acme._said import Said
+from rollbook.adapters.acme.base import Logger, LoggingData
+
+__all__ = ["Dispatcher"]
+
+
+class Dispatcher(Logger):
+    """Writes each record to every logger in `to`. One that fails does not keep the others from theirs.
+
+    Args:
+      to: the loggers, in order.
+      serialize_fn: applied once to each record before it is handed out, e.g. `to_numpy`.
+    """
+
+    def __init__(self, to: Sequence[Logger], serialize_fn: Callable[[LoggingData], Any] | None = None) -> None:
+        self._to = list(to)
+        self._serialize_fn = serialize_fn
+        self._said = Said("Dispatcher")
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How often which logger failed."""
+        return dict(self._said.counts)
+
+    def write(self, values: LoggingData) -> None:
+        """Hand `values` to each logger; what one of them raises is counted and said once."""
+        if self._serialize_fn is not None:
+            values = self._serialize_fn(values)
+        for place, logger in enumerate(self._to):
+            self._said.shielded(f"{type(logger).__name__}.write (logger {place})", logger.write, values)
+
+    def close(self) -> None:
+        """Close each logger."""
+        for place, logger in enumerate(self._to):
+            self._said.shielded(f"{type(logger).__name__}.close (logger {place})", logger.close)
+
+    def flush(self) -> None:
+        """Make each logger that can hand on what it holds back."""
+        for place, logger in enumerate(self._to):
+            flush = getattr(logger, "flush", None)
+            if flush is not None:
+                self._said.shielded(f"{type(logger).__name__}.flush (logger {place})", flush)

@@ -1,0 +1,111 @@
+"""AsyncLogger: a slow logger in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from rollbook.adapters.acme._said import Said
+from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.errors import BadInput
+
+__all__ = ["AsyncLogger"]
+
+
+class AsyncLogger(Logger):
+    """Writes to `to` from a thread, in order; `write` never waits.
+
+    `close` waits until everything is written, then closes `to`; a program that ends without it is drained as well. What
+    `to` raises is counted and said once, and the records after it are written. Beyond `queue_size` waiting records new
+    ones are refused, and after `close` all are: both are counted (`dropped`) and said once.
+
+    Args:
+      to: the logger behind. It is called from one thread only.
+      queue_size: how many records may wait.
+    """
+
+    def __init__(self, to: Logger, queue_size: int = 10_000) -> None:
+        if queue_size < 1:
+            raise BadInput(f"AsyncLogger(queue_size={queue_size!r}): at least 1 record has to be able to wait")
+        self._worker = _Worker(to, queue_size)
+        # Runs when this object is collected, or at exit while daemon threads still live.
+        self._drain = weakref.finalize(self, self._worker.finish)
+
+    @property
+    def dropped(self) -> int:
+        """How many records were refused."""
+        return self._worker.dropped
+
+    def write(self, values: LoggingData) -> None:
+        """Queue a copy of `values`."""
+        self._worker.put(dict(values))
+
+    def flush(self) -> None:
+        """Wait until everything queued so far is written."""
+        self._worker.wait_until_empty()
+
+    def close(self) -> None:
+        """Write everything, then close the logger behind. Calling it again does nothing."""
+        if self._drain.detach():
+            self._worker.finish()
+            self._worker.shielded_close()
+
+
+class _Worker:
+    """The queue and its thread. Knows nothing of the AsyncLogger, so that this can be collected."""
+
+    def __init__(self, to: Logger, queue_size: int) -> None:
+        self._to, self._queue_size = to, queue_size
+        self._waiting: deque[Any] = deque()
+        self._changed = threading.Condition()
+        self._said = Said("AsyncLogger")
+        self._finished = self._busy = False
+        self.dropped = 0
+        self._thread: threading.Thread | None = None
+
+    def put(self, record: Any) -> None:
+        with self._changed:
+            if self._finished:
+                self.dropped += 1
+                self._said.count("closed", "write() was called after close(); the record is dropped")
+                return
+            if len(self._waiting) >= self._queue_size:
+                self.dropped += 1
+                self._said.count(
+                    "full", f"{self._queue_size} records wait and the logger behind is slower; new ones are dropped"
+                )
+                return
+            self._waiting.append(record)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rollbook-acme-logger", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                while not self._waiting:
+                    if self._finished:
+                        return
+                    self._changed.wait()
+                record = self._waiting.popleft()
+                self._busy = True
+            self._said.shielded("write", self._to.write, record)
+
+    def wait_until_empty(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting and not self._busy)
+
+    def finish(self) -> None:
+        with self._changed:
+            self._finished = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def shielded_close(self) -> None:
+        self._said.shielded("close", self._to.close)

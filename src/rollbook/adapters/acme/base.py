@@ -1,0 +1,78 @@
+"""What an Acme logger is: an object with `write(mapping)`, and `close()`.
+
+    class Printer(Logger):
+        def write(self, data):
+            print(data)
+
+A subclass has to define `write` only, as it did in 2020; `close` does nothing unless it is overridden.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+__all__ = [
+    "Logger",
+    "LoggerLabel",
+    "LoggerStepsKey",
+    "LoggingData",
+    "NoOpLogger",
+    "TaskInstance",
+    "tensor_to_numpy",
+    "to_numpy",
+]
+
+LoggingData: TypeAlias = Mapping[str, Any]
+LoggerLabel: TypeAlias = str
+LoggerStepsKey: TypeAlias = str
+TaskInstance: TypeAlias = int
+
+
+class Logger(abc.ABC):
+    """Something records can be written to."""
+
+    @abc.abstractmethod
+    def write(self, data: LoggingData) -> None:
+        """Take one record: name -> value. The record belongs to the caller and is not changed."""
+
+    def close(self) -> None:  # noqa: B027 - a default, so that loggers written before `close` existed still work
+        """Hand on what is held back and let go. Nothing is written afterwards."""
+
+
+class NoOpLogger(Logger):
+    """Keeps nothing."""
+
+    def write(self, data: LoggingData) -> None:
+        """Do nothing."""
+
+
+def tensor_to_numpy(value: Any) -> Any:
+    """The numpy array of a tensor (of torch, TensorFlow or JAX; one that requires grad too); else the value itself."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+    if hasattr(value, "numpy"):
+        return value.numpy()
+    if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        import numpy as np
+
+        return np.asarray(value)
+    return value
+
+
+def to_numpy(values: Any) -> Any:
+    """The same nested structure with tensors as numpy arrays. Always a new container; the order of keys is kept."""
+    if isinstance(values, Mapping):
+        items = {key: to_numpy(value) for key, value in values.items()}
+        if type(values) is dict:
+            return items
+        try:
+            return type(values)(items)  # type: ignore[call-arg]
+        except TypeError:  # a mapping that is not made from another one
+            return items
+    if isinstance(values, tuple) and hasattr(values, "_fields"):
+        return type(values)(*map(to_numpy, values))
+    if isinstance(values, (list, tuple)):
+        return type(values)(map(to_numpy, values))
+    return tensor_to_numpy(values)

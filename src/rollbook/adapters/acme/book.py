@@ -1,0 +1,163 @@
+"""The run as an Acme logger: every record becomes a row of the book.
+
+    run = rollbook.init("cartpole", "dqn")
+    loop = acme.EnvironmentLoop(environment, agent, counter=counter, logger=RollbookLogger(run, "train_loop"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
+from rollbook.values import flatten, scalar_of
+
+__all__ = ["BookFirst", "RollbookLogger", "entries_of"]
+
+
+class RollbookLogger(Logger):
+    """Writes records to a run, under `<label>/<key>`, each as it is: nothing is thinned, rounded or renamed.
+
+    Where in training a record was made is read from its counts, which stay among the values too. The counts of Acme's
+    learner and actor counters are known by name (`learner_steps`: gradient_step; `actor_steps`: env_step;
+    `actor_episodes`: episode). A component's own `steps` (or its `steps_key`) are gradient steps if the label names a
+    learner, and environment steps otherwise. An evaluator's own steps are no place in training: they stand in `step`,
+    and its rows take the run's current clocks.
+
+    Args:
+      run: a Run, or a Scope of one.
+      label: the component: "train_loop", "learner", "evaluator" …
+      steps_key: the entry that counts this component's steps.
+      clocks: clock -> entry, instead of the rules above: {"env_step": "frames"}.
+      instance: the number of the component where there are several of one label; those above 0 are kept under
+        `<label>_<instance>`.
+    """
+
+    def __init__(
+        self,
+        run: Any,
+        label: str | None = "",
+        *,
+        steps_key: str | None = None,
+        clocks: Mapping[str, str] | None = None,
+        instance: int | None = None,
+    ) -> None:
+        name = f"{label}_{instance}" if label and instance else label
+        self._scope = run.scope(name) if name else run
+        if clocks is not None:
+            self._entries: Mapping[str, Sequence[str]] = {clock: (entry,) for clock, entry in clocks.items()}
+        else:
+            self._entries = entries_of(label or "", steps_key)
+
+    def write(self, data: LoggingData) -> None:
+        """Append `data` as one row; nested entries are joined with "/". None is left out: missing is missing."""
+        self.write_part(data, data)
+
+    def write_part(self, part: LoggingData, record: LoggingData) -> None:
+        """Append `part` as one row that stands where `record` was made."""
+        try:
+            values = {key: value for key, value in flatten(part) if value is not None}
+            readings = self._readings(record)
+        except Exception as err:
+            self._scope.count("acme_record", message=f"a record could not be read ({type(err).__name__}: {err})")
+            return
+        self._scope.log(values, **readings)
+
+    def _readings(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        taken: set[str] = set()
+        for clock, entries in self._entries.items():
+            for entry in entries:
+                reading = scalar_of(to_numpy(record[entry])) if entry in record and entry not in taken else None
+                if reading is not None:
+                    found[clock] = reading
+                    taken.add(entry)
+                    break
+        return found
+
+
+class BookFirst(Logger):
+    """Writes each record to the book as it is, and then hands it to a stack of filters for everybody else.
+
+    What the filters make (smoothed and aggregated values) comes back to the book through `derived`, under names of its
+    own; what the record held already is not written a second time.
+    """
+
+    def __init__(self, book: RollbookLogger) -> None:
+        self._book = book
+        self._to: Logger | None = None
+        self._raw: set[str] = set()
+
+    def in_front_of(self, to: Logger) -> BookFirst:
+        """Set the stack behind."""
+        self._to = to
+        return self
+
+    @property
+    def derived(self) -> Logger:
+        """Takes records at the end of the stack and writes what the filters added to them to the book."""
+        return _Derived(self._book, self._raw)
+
+    def write(self, data: LoggingData) -> None:
+        """Write `data` to the book, then to the stack."""
+        self._raw.update(data)
+        self._book.write(data)
+        if self._to is not None:
+            self._to.write(data)
+
+    def dump(self) -> None:
+        """Dump the AggregateFilter, if the stack begins with one; otherwise hand on what is held back."""
+        dump = getattr(self._to, "dump", None)
+        if dump is not None:
+            dump()
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what is held back."""
+        flush = getattr(self._to, "flush", None)
+        if flush is not None:
+            flush()
+
+    def close(self) -> None:
+        """Close the stack. The run is finished by whoever opened it."""
+        if self._to is not None:
+            self._to.close()
+
+
+class _Derived(Logger):
+    """The last part of a stack: the keys no record had when it came in."""
+
+    def __init__(self, book: RollbookLogger, raw: set[str]) -> None:
+        self._book, self._raw = book, raw
+
+    def write(self, data: LoggingData) -> None:
+        added = {key: value for key, value in data.items() if key not in self._raw}
+        if added:
+            self._book.write_part(added, data)
+
+
+def entries_of(label: str, steps_key: str | None = None) -> dict[str, tuple[str, ...]]:
+    """Clock -> the entries of a record that may hold its reading, first choice first; an entry serves one clock."""
+    name = label.lower()
+    own = (steps_key,) if steps_key else ()
+    if "eval" in name or "test" in name:
+        return {
+            "env_step": ("actor_steps",),
+            "gradient_step": ("learner_steps",),
+            "episode": ("actor_episodes",),
+            "step": (*own, "evaluator_steps", "steps"),
+        }
+    if "learner" in name:
+        # Beside `learner_steps`, a plain `steps` is the parent counter's: those of the environment loop.
+        return {
+            "gradient_step": (*own, "learner_steps", "steps"),
+            "env_step": ("actor_steps", "steps"),
+            "episode": ("actor_episodes", "episodes"),
+        }
+    episodes = (steps_key.replace("steps", "episodes"),) if steps_key and "steps" in steps_key else ()
+    return {
+        "env_step": (*own, "steps", "actor_steps"),
+        "gradient_step": ("learner_steps",),
+        "episode": (*episodes, "episodes", "actor_episodes"),
+    }

@@ -1,0 +1,126 @@
+"""Counter: counts of steps and episodes that the parts of an agent share.
+
+    parent = Counter()
+    actor = Counter(parent, "actor", time_delta=0.0)
+    actor.increment(steps=200, episodes=1)      # {"actor_steps": 200, "actor_episodes": 1, and its siblings' counts}
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["Counter", "Number"]
+
+Number = int | float
+
+
+class _Local:
+    """What a counter counted and its parent does not know yet."""
+
+    def __init__(self, parent: Any, prefix: str) -> None:
+        self.parent, self.prefix = parent, prefix
+        self.lock = threading.RLock()
+        self.counts: dict[str, Number] = {}
+        self.cache: dict[str, Number] = {}
+
+    def sync(self) -> None:
+        """Hand the counts to the parent, and learn all of its counts."""
+        with self.lock:
+            if self.parent is not None:
+                self.cache = dict(self.parent.increment(**_prefixed(self.counts, self.prefix)))
+                self.counts = {}
+
+    def last_sync(self) -> None:
+        if self.counts:
+            self.sync()
+
+
+class Counter:
+    """Counts, and shares them with `parent` every `time_delta` seconds.
+
+    Nothing is lost at the end: what the parent does not know yet is handed over by `close()`, or when the counter is
+    collected or the program ends. Any number of threads may count.
+
+    Args:
+      parent: a Counter that holds the counts of all its children; None for none.
+      prefix: counts are named `<prefix>_<name>` in what this counter returns and in the parent.
+      time_delta: seconds between exchanges with the parent.
+      return_only_prefixed: return this counter's own counts alone, without the prefix.
+      clock: seconds that never step back.
+    """
+
+    def __init__(
+        self,
+        parent: Counter | None = None,
+        prefix: str = "",
+        time_delta: float = 1.0,
+        return_only_prefixed: bool = False,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._local = _Local(parent, prefix)
+        self._prefix, self._time_delta, self._clock = prefix, time_delta, clock
+        self._return_only_prefixed = return_only_prefixed
+        self._last_sync: float | None = None
+        weakref.finalize(self, self._local.last_sync)
+
+    def increment(self, **counts: Number) -> dict[str, Number]:
+        """Add to the counts; returns what `get_counts` does.
+
+        Raises:
+          TypeError: a value that is no number.
+        """
+        local = self._local
+        with local.lock:
+            for name, value in counts.items():
+                if isinstance(value, str) or not hasattr(value, "__add__"):
+                    raise TypeError(f"increment({name}={value!r}): counts are numbers")
+                local.counts[name] = local.counts.get(name, 0) + value
+            return self.get_counts()
+
+    def get_counts(self) -> dict[str, Number]:
+        """All counts: this counter's, and those of its parent as of the last exchange."""
+        local = self._local
+        with local.lock:
+            now = self._clock()
+            if local.parent is not None and (self._last_sync is None or now - self._last_sync > self._time_delta):
+                local.sync()
+                self._last_sync = now
+            counts = _prefixed(local.counts, self._prefix)
+            for name, value in local.cache.items():
+                counts[name] = counts.get(name, 0) + value
+        if self._prefix and self._return_only_prefixed:
+            front = f"{self._prefix}_"
+            counts = {name[len(front) :]: value for name, value in counts.items() if name.startswith(front)}
+        return counts
+
+    def get_steps_key(self) -> str:
+        """The name under which `get_counts` has this counter's steps."""
+        return "steps" if not self._prefix or self._return_only_prefixed else f"{self._prefix}_steps"
+
+    def flush(self) -> None:
+        """Hand everything to the parent now."""
+        self._local.sync()
+
+    def close(self) -> None:
+        """Hand everything to the parent. The counter can still be used."""
+        self._local.sync()
+
+    def save(self) -> dict[str, dict[str, Number]]:
+        """The counts as plain data; a copy."""
+        with self._local.lock:
+            return {"counts": dict(self._local.counts), "cache": dict(self._local.cache)}
+
+    def restore(self, state: Mapping[str, Mapping[str, Number]]) -> None:
+        """Go on from what `save` returned; the next look exchanges with the parent."""
+        with self._local.lock:
+            self._last_sync = None
+            self._local.counts, self._local.cache = dict(state["counts"]), dict(state["cache"])
+
+
+def _prefixed(counts: Mapping[str, Number], prefix: str) -> dict[str, Number]:
+    return {f"{prefix}_{name}": value for name, value in counts.items()} if prefix else dict(counts)

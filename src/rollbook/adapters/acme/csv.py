@@ -1,0 +1,186 @@
+"""CSVLogger: records in a CSV file that a kill does not shorten and that new columns do not upset."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from rollbook.adapters.acme._said import Said
+from rollbook.adapters.acme._throttle import Throttle
+from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
+from rollbook.adapters.acme.paths import process_path
+from rollbook.errors import BadInput
+
+__all__ = ["CSVLogger"]
+
+
+class CSVLogger(Logger):
+    """Writes each record as a row; every row is with the operating system when `write` returns.
+
+    Keys that appear later become columns: the file is rewritten once with the longer header and put in place at once.
+    A file that holds rows already is continued under its own header. In a file the caller opened, the header cannot be
+    changed; there, values of later keys are counted and said once per key.
+
+    Args:
+      directory_or_file: a directory; the file is `<directory>/<unique id>/logs/<label>/logs.csv`. Or an open text file
+        in append mode, which is flushed and never closed.
+      label: part of the path, see above.
+      time_delta: seconds between rows at least; the last record is written at the latest by `close`.
+      add_uid: whether the unique id (see `paths.get_unique_id`) is part of the path.
+      flush_every: for a file of the caller: after how many rows it is flushed.
+    """
+
+    def __init__(
+        self,
+        directory_or_file: str | os.PathLike[str] | TextIO = "~/acme",
+        label: str = "",
+        time_delta: float = 0.0,
+        add_uid: bool = True,
+        flush_every: int = 30,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if flush_every <= 0:
+            raise BadInput(f"flush_every={flush_every!r}: give a number of rows, at least 1")
+        self._table: _OwnFile | _CallersFile
+        if isinstance(directory_or_file, (str, os.PathLike)):
+            folder = process_path(os.fspath(directory_or_file), "logs", label, add_uid=add_uid)
+            self._table = _OwnFile(Path(folder) / "logs.csv")
+        else:
+            self._table = _CallersFile(directory_or_file, flush_every)
+        self._throttle = Throttle(self._table.append, time_delta, clock=clock)
+
+    def write(self, data: LoggingData) -> None:
+        """Append `data`, if it is due. What is missing or None stays empty."""
+        self._throttle.offer(to_numpy(dict(data)))
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        self._throttle.flush()
+        self._table.flush()
+
+    def close(self) -> None:
+        """Write what is held back and close the file, unless it is the caller's."""
+        self._throttle.flush()
+        self._table.close()
+
+    @property
+    def file_path(self) -> str:
+        """Where the rows go."""
+        return self._table.name
+
+
+class _OwnFile:
+    """A file of ours: its header may grow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._columns: list[str] = []
+        if path.exists() and path.stat().st_size:
+            self._cut_torn_tail()
+            with path.open(newline="", encoding="utf-8") as existing:
+                self._columns = next(csv.reader(existing), [])
+        self._open()
+
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
+    def append(self, data: LoggingData) -> None:
+        new = sorted(str(key) for key in data if str(key) not in self._columns)
+        if new:
+            self._widen(new)
+        if self._columns:
+            self._writer.writerow([_cell(data.get(column)) for column in self._columns])
+
+    def _widen(self, new: Sequence[str]) -> None:
+        """Put the header with more columns, and the old rows under it, in place of the file."""
+        self._file.close()
+        columns = [*self._columns, *new]
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with (
+            beside.open("w", newline="", encoding="utf-8") as target,
+            self._path.open(newline="", encoding="utf-8") as source,
+        ):
+            writer = csv.writer(target, lineterminator="\n")
+            writer.writerow(columns)
+            rows = csv.reader(source)
+            next(rows, None)
+            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
+        os.replace(beside, self._path)
+        self._columns = columns
+        self._open()
+
+    def _cut_torn_tail(self) -> None:
+        """A row that a kill cut short has no line end: it is taken away, so that the next one begins a line."""
+        data = self._path.read_bytes()
+        if not data.endswith(b"\n"):
+            with self._path.open("r+b") as file:
+                file.truncate(data.rfind(b"\n") + 1)
+
+    def _open(self) -> None:
+        # Line-buffered: a row is one write of the system as soon as it is complete.
+        self._file = self._path.open("a", newline="", encoding="utf-8", buffering=1)
+        self._writer = csv.writer(self._file, lineterminator="\n")
+
+    def flush(self) -> None:
+        if not self._file.closed:
+            self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _CallersFile:
+    """An open file of the caller: the header stands once it is written."""
+
+    def __init__(self, file: TextIO, flush_every: int) -> None:
+        mode = getattr(file, "mode", "a")  # a StringIO has none, and only ever appends
+        if not str(mode).startswith("a"):
+            raise BadInput(f"CSVLogger was given a file opened in mode {mode!r}; open it with mode 'a' to append rows")
+        self._file, self._flush_every = file, flush_every
+        self._columns: list[str] | None = None
+        self._rows = 0
+        self._said = Said("CSVLogger")
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self._file, "name", ""))
+
+    def append(self, data: LoggingData) -> None:
+        writer = csv.writer(self._file, lineterminator="\n")
+        if self._columns is None:
+            self._columns = self._header() or sorted(map(str, data))
+            if not self._file.tell() and self._columns:
+                writer.writerow(self._columns)
+        for key in data.keys() - set(self._columns):
+            self._said.count(
+                str(key), f"the header of {self.name or 'the file'} has no column {key!r}; its values are not written"
+            )
+        if self._columns:
+            writer.writerow([_cell(data.get(column)) for column in self._columns])
+        if self._rows % self._flush_every == 0:
+            self._file.flush()
+        self._rows += 1
+
+    def _header(self) -> list[str]:
+        """The columns the file has already."""
+        path = self.name
+        if not self._file.tell() or not os.path.isfile(path):
+            return []
+        with open(path, newline="", encoding="utf-8") as existing:
+            return next(csv.reader(existing), [])
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,31 @@
+"""InMemoryLogger: records in a list, for a notebook or a test.
+
+    logger = InMemoryLogger()
+    loop = EnvironmentLoop(environment, actor, logger=logger)
+    pandas.DataFrame(logger.data)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
+
+__all__ = ["InMemoryLogger"]
+
+
+class InMemoryLogger(Logger):
+    """Keeps every record, as it was when it was written: later changes by the caller do not show."""
+
+    def __init__(self) -> None:
+        self._data: list[LoggingData] = []
+
+    def write(self, data: LoggingData) -> None:
+        """Keep a copy of `data`."""
+        self._data.append(deepcopy(to_numpy(data)))
+
+    @property
+    def data(self) -> Sequence[LoggingData]:
+        """The records, oldest first."""
+        return self._data

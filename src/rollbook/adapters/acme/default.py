@@ -1,0 +1,121 @@
+"""The loggers people ask for by one call: Acme's default one, and the article's stack of filters.
+
+    agent = dqn.DQN(..., logger=make_logger(run, prefix="learner"))
+    train_loop = acme.EnvironmentLoop(environment, agent, logger=make_logger(run, "train", smoothing_regex="return"))
+    eval_logger = make_logger(run, "eval", aggregate_regex="return")
+    eval_loop.run(num_episodes=5); eval_logger.dump()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rollbook.adapters.acme.aggregators import Dispatcher
+from rollbook.adapters.acme.asynchronous import AsyncLogger
+from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
+from rollbook.adapters.acme.book import BookFirst, RollbookLogger
+from rollbook.adapters.acme.csv import CSVLogger
+from rollbook.adapters.acme.filters import AggregateFilter, NoneFilter, SmoothingFilter, TimeFilter
+from rollbook.adapters.acme.terminal import TerminalLogger
+from rollbook.errors import BadInput
+
+__all__ = ["make_default_logger", "make_logger"]
+
+
+def make_logger(
+    experiment: Any,
+    prefix: str | None = None,
+    time_delta: float = 1.0,
+    aggregate_regex: str | None = None,
+    smoothing_regex: str | None = None,
+    smoothing_coeff: float = 0.99,
+    *,
+    compat: bool = False,
+    print_fn: Callable[[str], Any] = print,
+) -> Any:
+    """The stack AggregateFilter -> NoneFilter -> SmoothingFilter -> TimeFilter -> terminal and tracker.
+
+    The average runs over every record; the TimeFilter thins what is shown, and what is sent to a foreign tracker. With
+    a rollbook run the book stands in front of it all and has every record, raw, and the averages and aggregates beside.
+
+    Args:
+      experiment: a rollbook Run or Scope; or a Neptune experiment or run, old or new; None for the terminal alone.
+      prefix: the name in front of keys and lines.
+      time_delta: seconds between records at least. The last one always comes.
+      aggregate_regex: keys to aggregate; if given, nothing is written until `dump()` is called on what this returns.
+      smoothing_regex: keys to smooth.
+      smoothing_coeff: how strongly, from 0 up to, but not including, 1.
+      compat: the order of the article: TimeFilter -> NoneFilter -> SmoothingFilter, so that only records that passed
+        the TimeFilter are averaged, and records that do not pass are dropped.
+      print_fn: takes the lines for the terminal.
+    Returns:
+      The outermost logger; `dump()` belongs to it.
+    """
+    is_run = hasattr(experiment, "log") and hasattr(experiment, "clocks_now")
+    front = BookFirst(RollbookLogger(experiment, prefix)) if is_run else None
+    ends: list[Logger] = [TerminalLogger(prefix, print_fn)]
+    if experiment is not None and front is None:
+        ends.insert(0, _tracker(experiment, prefix))
+    logger: Logger = Dispatcher(ends)
+    if not compat:
+        logger = TimeFilter(logger, time_delta)
+    if front is not None:
+        logger = Dispatcher([front.derived, logger])  # the book is told of every average, not of those that are shown
+    if smoothing_regex:
+        logger = SmoothingFilter(logger, smoothing_regex, smoothing_coeff)
+    logger = NoneFilter(logger)
+    if compat:
+        logger = TimeFilter(logger, time_delta, compat=True)
+    if aggregate_regex:
+        logger = AggregateFilter(logger, aggregate_regex)
+    return logger if front is None else front.in_front_of(logger)
+
+
+def _tracker(experiment: Any, prefix: str | None) -> Logger:
+    if not hasattr(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
+        raise BadInput(
+            f"make_logger() was given a {type(experiment).__name__} as its experiment, which is neither a rollbook run "
+            "nor something with log_metric(); pass what rollbook.init() returned"
+        )
+    from rollbook.sinks.neptune import NeptuneLogger
+
+    tracker: Logger = NeptuneLogger(experiment, prefix, index_name="epoch")
+    return tracker
+
+
+def make_default_logger(
+    label: str,
+    save_data: bool = True,
+    time_delta: float = 1.0,
+    asynchronous: bool = False,
+    print_fn: Callable[[str], Any] | None = None,
+    serialize_fn: Callable[[LoggingData], Any] | None = to_numpy,
+    steps_key: str | None = None,
+    *,
+    run: Any = None,
+    instance: int | None = None,
+) -> Logger:
+    """The logger Acme's components make when none is given: terminal and CSV file, once every `time_delta` seconds.
+
+    Args:
+      label: the component.
+      save_data: write `~/acme/<unique id>/logs/<label>/logs.csv`.
+      time_delta: seconds between records at least; the last one always comes.
+      asynchronous: write from a thread.
+      print_fn: takes lines; None prints.
+      serialize_fn: applied to records first.
+      steps_key: the entry that counts the component's steps.
+      run: a run that gets every record as well.
+      instance: the number of the component; see `RollbookLogger`.
+    """
+    ends: list[Logger] = [TerminalLogger(label, print_fn or print)]
+    if save_data:
+        ends.append(CSVLogger(label=label))
+    logger: Logger = NoneFilter(Dispatcher(ends, serialize_fn))
+    if asynchronous:
+        logger = AsyncLogger(logger)
+    logger = TimeFilter(logger, time_delta)
+    if run is None:
+        return logger
+    return BookFirst(RollbookLogger(run, label, steps_key=steps_key, instance=instance)).in_front_of(logger)

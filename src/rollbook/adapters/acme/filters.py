@@ -1,0 +1,228 @@
+"""Filters: loggers that wrap another one, called `to`, and change what reaches it.
+
+    logger = TimeFilter(NoneFilter(SmoothingFilter(TerminalLogger("train"), "return", 0.99)), time_delta=1.0)
+
+They thin, smooth and aggregate what a terminal or another tracker gets. Put the run in front of them
+(`make_logger(run, ...)` does), and the book keeps every record as it was written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rollbook.adapters.acme._throttle import Throttle
+from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.adapters.acme.statistics import Pile, RunningAverages, compiled
+from rollbook.errors import BadInput
+
+__all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "SmoothingFilter", "TimeFilter"]
+
+
+class _Filter(Logger):
+    """A logger in front of another one."""
+
+    def __init__(self, to: Logger) -> None:
+        self._to = to
+
+    def flush(self) -> None:
+        """Hand on what is held back, here and in the loggers behind."""
+        inner = getattr(self._to, "flush", None)
+        if inner is not None:
+            inner()
+
+    def close(self) -> None:
+        """Hand on what is held back, then close the logger behind."""
+        self._to.close()
+
+
+class NoneFilter(_Filter):
+    """Drops values that are None. NaN is a value, and what lies inside a value is not looked at."""
+
+    def write(self, values: LoggingData) -> None:
+        """Hand on `values` without those that are None."""
+        self._to.write({key: value for key, value in values.items() if value is not None})
+
+
+class TimeFilter(_Filter):
+    """Lets a record through every `time_delta` seconds.
+
+    The first record passes. One that does not is held back, in place of the one before; the last of all goes out at
+    `close`, or when the program ends.
+
+    Args:
+      to: the logger behind.
+      time_delta: seconds between records; negative is refused.
+      compat: drop what does not pass, as Acme does, the last record included.
+      clock: seconds that never step back.
+    """
+
+    def __init__(
+        self, to: Logger, time_delta: float, *, compat: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(to)
+        self._throttle = Throttle(to.write, time_delta, keeps_last=not compat, clock=clock)
+
+    def write(self, values: LoggingData) -> None:
+        """Hand on `values` if they are due, else hold them back."""
+        self._throttle.offer(dict(values))
+
+    def flush(self) -> None:
+        """Hand on what is held back."""
+        self._throttle.flush()
+        super().flush()
+
+    def close(self) -> None:
+        """Hand on what is held back, then close the logger behind."""
+        try:
+            self._throttle.flush()
+        finally:
+            self._to.close()
+
+
+class KeyFilter(_Filter):
+    """Keeps some keys, or drops some.
+
+    Args:
+      to: the logger behind.
+      keep: keys that pass, in this order; a record that lacks one is handed on without it. A text is one key.
+      drop: keys that do not pass. Exactly one of `keep` and `drop` has to be given.
+    """
+
+    def __init__(self, to: Logger, *, keep: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> None:
+        if bool(keep) == bool(drop):
+            raise BadInput(
+                f"KeyFilter takes exactly one of keep= and drop=, not empty; it was given keep={keep!r}, drop={drop!r}"
+            )
+        super().__init__(to)
+        self._keep = (keep,) if isinstance(keep, str) else tuple(keep or ())
+        self._drop = {drop} if isinstance(drop, str) else set(drop or ())
+
+    def write(self, data: LoggingData) -> None:
+        """Hand on what is left of `data`."""
+        if self._keep:
+            data = {key: data[key] for key in self._keep if key in data}
+        else:
+            data = {key: value for key, value in data.items() if key not in self._drop}
+        self._to.write(data)
+
+
+class GatedFilter(_Filter):
+    """Lets the record of call t (from 0, all calls counted) through if `gating_fn(t)` says so."""
+
+    def __init__(self, to: Logger, gating_fn: Callable[[int], bool]) -> None:
+        super().__init__(to)
+        self._gating_fn = gating_fn
+        self._calls = 0
+
+    def write(self, values: LoggingData) -> None:
+        """Hand on `values` if their turn has come."""
+        call, self._calls = self._calls, self._calls + 1
+        if self._gating_fn(call):
+            self._to.write(values)
+
+    @classmethod
+    def logarithmic(cls, to: Logger, n: int = 10) -> GatedFilter:
+        """Evenly within each power of n: 0, 1 … 9, 10, 20 … 90, 100, 200 … for n = 10."""
+        if not n > 1:
+            raise BadInput(f"GatedFilter.logarithmic(n={n!r}): powers of n have to grow, so n is at least 2")
+
+        def due(call: int) -> bool:
+            magnitude = 1
+            while magnitude * n <= call:
+                magnitude *= n
+            return call % magnitude == 0
+
+        return cls(to, due)
+
+    @classmethod
+    def periodic(cls, to: Logger, interval: int = 10) -> GatedFilter:
+        """Calls 0, interval, 2 interval …"""
+        if not interval >= 1:
+            raise BadInput(f"GatedFilter.periodic(interval={interval!r}): give a number of calls, at least 1")
+        return cls(to, lambda call: call % interval == 0)
+
+
+class SmoothingFilter(_Filter):
+    """Adds `<key>_smoothed_<coeff>`, a running average, to records, after their own values.
+
+    average = c * average + (1 - c) * value, where c begins at 0 and comes nearer to the coefficient by a tenth of the
+    distance with each value (a warm-up of length 10): the first average is the first value. None is left alone; NaN
+    and infinities are not averaged in, and the series goes on after them.
+
+    Args:
+      to: the logger behind.
+      smoothing_regex: keys in which it is found are smoothed.
+      smoothing_coeff: from 0 (no smoothing) up to, but not including, 1.
+    """
+
+    def __init__(self, to: Logger, smoothing_regex: str, smoothing_coeff: float) -> None:
+        super().__init__(to)
+        self._pattern = compiled(smoothing_regex, "SmoothingFilter smoothing_regex=")
+        self._averages = RunningAverages(smoothing_coeff)
+        self._suffix = f"_smoothed_{smoothing_coeff}"
+
+    def write(self, values: LoggingData) -> None:
+        """Hand on `values` with the averages of those that match."""
+        found = dict(values)
+        for key, value in values.items():
+            if self._pattern.search(key):
+                average = self._averages.next(key, value)
+                if average is not None:
+                    found[f"{key}{self._suffix}"] = average
+        self._to.write(found)
+
+
+class AggregateFilter(_Filter):
+    """Collects records until `dump()`, and then writes one with statistics of the keys that match.
+
+    A matching key gives `<key>_mean`, `_std` (of the population), `_median`, `_max` and `_min` over all elements of
+    all its values since the last dump; every other key its last value. Records may hold different keys: values are
+    brought together by name. None is no value. `close` dumps what is left.
+
+    Args:
+      to: the logger behind.
+      aggregate_regex: keys in which it is found are aggregated.
+    """
+
+    def __init__(self, to: Logger, aggregate_regex: str) -> None:
+        super().__init__(to)
+        self._pattern = compiled(aggregate_regex, "AggregateFilter aggregate_regex=")
+        self._order: dict[str, None] = {}
+        self._piles: dict[str, Pile] = {}
+        self._last: dict[str, Any] = {}
+
+    def write(self, values: LoggingData) -> None:
+        """Collect `values`; nothing is handed on yet."""
+        for key, value in values.items():
+            if value is None:
+                continue
+            self._order[key] = None
+            if not (self._pattern.search(key) and self._piles.setdefault(key, Pile()).add(value)):
+                self._last[key] = value
+
+    def dump(self) -> None:
+        """Write the statistics and start anew. A dump of nothing writes nothing.
+
+        If the logger behind raises, what was collected stays for the next dump.
+        """
+        if not self._order:
+            return
+        results: dict[str, Any] = {}
+        for key in self._order:
+            if key in self._last:
+                results[key] = self._last[key]
+            pile = self._piles.get(key)
+            if pile is not None and pile.count:
+                results.update((f"{key}_{name}", number) for name, number in pile.statistics().items())
+        self._to.write(results)
+        self._order, self._piles, self._last = {}, {}, {}
+        super().flush()  # a dump is asked for: a TimeFilter behind does not hold it back
+
+    def close(self) -> None:
+        """Dump what is left, then close the logger behind."""
+        try:
+            self.dump()
+        finally:
+            self._to.close()

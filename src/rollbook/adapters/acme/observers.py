@@ -1,0 +1,94 @@
+"""EpisodeObserver: the episodes of an EnvironmentLoop as rows of the table `episodes`.
+
+    loop = EnvironmentLoop(environment, agent, observers=[EpisodeObserver(run)])
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollbook.adapters.acme.base import to_numpy
+from rollbook.values import flatten, scalar_of
+
+__all__ = ["EpisodeObserver"]
+
+
+class EpisodeObserver:
+    """Writes one row per episode: return, length, seconds, and whether it was terminated or cut off.
+
+    An episode is terminated if its last discount is 0 everywhere, and truncated otherwise (dm_env's rule). Rewards that
+    are nested or arrays give one column per element, `return/<name>`, beside their sum in `return`.
+
+    Args:
+      run: a Run, or a Scope of one: `run.scope("test")` for an evaluator.
+      counts_steps: whether the episodes move the run's `env_step`. Set it to False for an evaluator.
+      clock: seconds that never step back.
+    """
+
+    def __init__(self, run: Any, *, counts_steps: bool = True, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._run, self._counts_steps, self._clock = run, counts_steps, clock
+        self._begun = clock()
+        self._length = 0
+        self._returns: dict[str, float] = {}
+        self._last: Any = None
+
+    def observe_first(self, env: Any, timestep: Any) -> None:
+        """An episode begins."""
+        del env
+        self._begun, self._length, self._returns, self._last = self._clock(), 0, {}, timestep
+
+    def observe(self, env: Any, timestep: Any, action: Any) -> None:
+        """A step of the environment was made."""
+        del env, action
+        self._length += 1
+        self._last = timestep
+        try:
+            for name, reward in _elements(timestep.reward):
+                self._returns[name] = self._returns.get(name, 0.0) + reward
+        except Exception as err:
+            self._run.count("acme_reward", message=f"a reward could not be summed ({type(err).__name__}: {err})")
+
+    def get_metrics(self) -> dict[str, float]:
+        """The episode is over: write its row. Adds nothing to the loop's own record."""
+        try:
+            columns = self._columns()
+            clocks = {}
+            if self._counts_steps:
+                clocks["env_step"] = self._run.clocks_now().get("env_step", 0) + self._length
+            self._run.log_episode(**columns, **clocks)
+        except Exception as err:
+            self._run.count("acme_episode", message=f"an episode could not be written ({type(err).__name__}: {err})")
+        return {}
+
+    def _columns(self) -> dict[str, Any]:
+        over = bool(self._last is not None and self._last.last())
+        discounts = [value for _, value in _elements(self._last.discount)] if over else []
+        terminated = over and all(value == 0.0 for value in discounts)
+        columns: dict[str, Any] = {
+            "return": sum(self._returns.values()),
+            "length": self._length,
+            "seconds": self._clock() - self._begun,
+            "terminated": terminated,
+            "truncated": over and not terminated,
+        }
+        if len(self._returns) > 1:
+            columns.update((f"return/{name}", value) for name, value in self._returns.items())
+        return columns
+
+
+def _elements(value: Any) -> list[tuple[str, float]]:
+    """The numbers of a nested structure of scalars and arrays, each with its name."""
+    found: list[tuple[str, float]] = []
+    pairs = flatten(value) if isinstance(value, Mapping) else [("", value)]
+    for name, part in pairs:
+        number = scalar_of(to_numpy(part))
+        if number is not None:
+            found.append((name, float(number)))
+        elif part is not None:
+            import numpy as np
+
+            flat = np.asarray(to_numpy(part), dtype=np.float64).ravel().tolist()
+            found.extend((f"{name}/{i}" if name else str(i), element) for i, element in enumerate(flat))
+    return found
