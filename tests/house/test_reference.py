@@ -1,0 +1,71 @@
+"""The reference names everything that is public, and nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rollbook
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
+
+
+def section(title: str) -> str:
+    """The text of one section of the reference."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"docs/api.md has no section {title!r}"
+    return found.group(1)
+
+
+def names_in(text: str) -> set[str]:
+    """Every name that stands in code quotes, alone or with arguments."""
+    return {name for quoted in re.findall(r"`([^`]+)`", text) for name in re.findall(r"^\w+", quoted)}
+
+
+def public(cls: type) -> set[str]:
+    """What an instance of `cls` shows: methods, properties and annotated attributes."""
+    return {name for base in cls.__mro__[:-1] for name in vars(base) if not name.startswith("_")}
+
+
+def test_every_public_name_of_the_module_is_in_the_reference() -> None:
+    assert set(rollbook.__all__) <= names_in(section("Module `rollbook`"))
+
+
+def test_every_verb_of_a_run_is_in_the_reference() -> None:
+    assert public(rollbook.Run) <= names_in(section("`Run` and `Scope`"))
+
+
+@pytest.mark.parametrize("name", ["Book", "RunSet"])
+def test_everything_a_reader_offers_is_in_the_reference(name: str) -> None:
+    assert public(getattr(rollbook, name)) <= names_in(section(f"`{name}`"))
+
+
+def test_the_reference_names_nothing_that_is_not_there(tmp_path: Path) -> None:
+    with rollbook.init("house", "reference", dir=tmp_path, sinks=[], keeper="inline") as run:
+        run.log({"a": 1.0})
+        missing = [name for name in first_column("`Run` and `Scope`") if not hasattr(run, name)]
+        assert missing in ([], ["run"]), missing
+    book = run.book
+    assert not [name for name in first_column("`Book`") if not hasattr(book, name)]
+
+
+def first_column(title: str) -> list[str]:
+    """The names in the first column of a section's tables."""
+    cells = [line.split("|")[1] for line in section(title).splitlines() if line.startswith("| `")]
+    return [name for cell in cells for name in sorted(names_in(cell)) if name not in ("len",)]
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    bare = [name for name in rollbook.__all__ if name != "__version__" and not getattr(rollbook, name).__doc__]
+    for cls in (rollbook.Run, rollbook.Book, rollbook.RunSet):
+        for base in cls.__mro__[:-1]:
+            for name, member in vars(base).items():
+                if (
+                    not name.startswith("_")
+                    and (callable(member) or isinstance(member, property))
+                    and not member.__doc__
+                ):
+                    bare.append(f"{base.__name__}.{name}")
+    assert not bare
