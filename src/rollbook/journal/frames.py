@@ -57,9 +57,10 @@ class RawArray:
         return self.shape[0] if self.shape else 1
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RawArray)
-            and (self.dtype, self.shape, self.data) == (other.dtype, other.shape, other.data)
+        return isinstance(other, RawArray) and (self.dtype, self.shape, self.data) == (
+            other.dtype,
+            other.shape,
+            other.data,
         )
 
     def __hash__(self) -> int:

@@ -1,0 +1,279 @@
+"""The open files of a journal between polls: what is there, how far it has been read, what is new."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from bisect import bisect_right
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.journal.files import FrameFile, Look, Segment, WriterInfo, parse_name
+from rollbook.journal.rows import row_maker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+__all__ = ["Block", "Listing", "LogState", "SegmentState", "WriterFiles", "collect_fill"]
+
+_RELIST_SECONDS = 0.1
+"""A folder that changed this recently is listed again: its time stamp may not move for the next change."""
+
+_THOROUGH_EVERY = 16
+"""Every so many polls a segment is searched to its end, should a long stretch of holes hide rows from a quick look."""
+
+
+class Listing:
+    """The names in a folder, read again only when the folder has changed."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._stamp: tuple[int, int] | None = None
+
+    def names(self, force: bool = False) -> list[str] | None:
+        """Sorted names, or None if they are the same as last time."""
+        try:
+            stat = os.stat(self._folder)
+            stamp = (stat.st_mtime_ns, stat.st_ino)
+            if stamp == self._stamp and not force:
+                return None
+            fresh = abs(time.time_ns() - stat.st_mtime_ns) < _RELIST_SECONDS * 1e9
+            self._stamp = None if fresh else stamp
+            return sorted(os.listdir(self._folder))
+        except OSError:
+            self._stamp = None
+            return []
+
+    def forget(self) -> None:
+        """Read it again next time."""
+        self._stamp = None
+
+
+class WriterFiles:
+    """The open files of one writer, by lane.
+
+    Attributes:
+      segments, logs: lane -> file name -> state.
+      problems: path -> what could not be read; shared with the reader.
+    """
+
+    def __init__(self, folder: str, problems: dict[str, str]) -> None:
+        self.folder, self.problems = folder, problems
+        self.info = WriterInfo(folder)
+        self._listing = Listing(folder)
+        self.segments: dict[int, dict[str, SegmentState]] = {}
+        self.logs: dict[int, dict[str, LogState]] = {}
+
+    def close(self) -> None:
+        """Close all files."""
+        for state in self._states():
+            state.file.close()
+        self.segments.clear()
+        self.logs.clear()
+        self._listing.forget()
+
+    def lanes(self) -> list[int]:
+        """All lanes that are known here."""
+        return sorted(self.segments.keys() | self.logs.keys() | self.info.last_seqs().keys())
+
+    def refresh(self, force: bool = False) -> None:
+        """Open what is new, forget what is gone."""
+        names = self._listing.names(force)
+        if names is None:
+            return
+        if not self.info.clocks:
+            self.info = WriterInfo(self.folder)
+        self.info.look_closed()
+        seen = set(names)
+        by_lane: list[dict[str, Any]] = [*self.segments.values(), *self.logs.values()]
+        for states in by_lane:
+            for name in [name for name in states if name not in seen]:
+                states.pop(name).file.close()
+        for name in names:
+            parsed = parse_name(name)
+            if parsed is not None:
+                self._open(name, parsed[0], parsed[1])
+
+    def top(self, lane: int, after: int) -> int:
+        """The first look: the highest sequence number there is in a lane, `after` if nothing is new."""
+        found = [after]
+        if self.info.closed is not None:
+            found.append(self.info.last_seqs().get(lane, 0))
+        for segment in self.segments.get(lane, {}).values():
+            found.append(self.safely(segment, segment.top, after))
+        for log in self.logs.get(lane, {}).values():
+            found.append(self.safely(log, log.top))
+        return max(found)
+
+    def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, Any]]:
+        """The values that came later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
+        found: dict[int, dict[str, Any]] = {}
+        for log_lane, logs in self.logs.items():
+            for log in logs.values():
+                self.safely(log, log.top)
+                for payload in log.fill_payloads():
+                    if payload.get("lane", log_lane) == lane:
+                        collect_fill(payload, lowest, highest, found)
+        return found
+
+    def safely(self, state: SegmentState | LogState, do: Callable[..., int], *args: int) -> int:
+        """`do(*args)`, or 0 and a problem if the file cannot be read."""
+        try:
+            return do(*args)
+        except (OSError, Damaged) as err:
+            self.problems[state.file.path] = str(err)
+            return 0
+
+    def _states(self) -> list[SegmentState | LogState]:
+        groups: list[dict[str, Any]] = [*self.segments.values(), *self.logs.values()]
+        return [state for group in groups for state in group.values()]
+
+    def _open(self, name: str, kind: str, lane: int) -> None:
+        path = os.path.join(self.folder, name)
+        states: dict[str, Any] = (self.segments if kind == "seg" else self.logs).setdefault(lane, {})
+        try:
+            inode = os.stat(path).st_ino
+            known = states.get(name)
+            if known is not None:
+                if known.inode == inode:
+                    return
+                states.pop(name).file.close()
+            if kind == "seg":
+                states[name] = SegmentState(Segment(path), inode)
+            else:
+                states[name] = LogState(FrameFile(path, self.info.time_offset), inode)
+            self.problems.pop(path, None)
+        except (Damaged, NewerFormat) as err:
+            self.problems[path] = str(err)
+            self._listing.forget()  # it may be just begun: look again at the next poll
+        except OSError:
+            return  # unlinked meanwhile
+
+
+class Block:
+    """Rows of one segment, copied: whole rows from index `start` on, of one generation."""
+
+    __slots__ = ("data", "first_seq", "generation", "segment", "start", "words")
+
+    def __init__(self, segment: SegmentState, data: bytes, look: Look, start: int) -> None:
+        self.segment, self.data, self.start = segment, data, start
+        self.generation, self.first_seq = look.generation, look.first_seq
+        self.words = segment.file.commit_words(data)
+
+    def count(self, after: int, up_to: int) -> int:
+        """How many rows lie in (after, up_to]."""
+        lowest = max(self.first_seq, after + 1)
+        return sum(1 for word in self.words if lowest <= word <= up_to)
+
+    def passed(self, seq: int) -> None:
+        """Remember in the segment's state that the rows up to `seq` have been read."""
+        index = len(self.words)
+        while index and not self.first_seq <= self.words[index - 1] <= seq:
+            index -= 1
+        if index:
+            self.segment.hint = (self.generation, seq, self.start + index)
+
+
+class SegmentState:
+    """An open segment, and how far it has been read.
+
+    Attributes:
+      make: makes a `Row` of a raw one.
+      hint: (generation, seq, index): rows of that generation up to that seq lie before that index.
+    """
+
+    def __init__(self, file: Segment, inode: int) -> None:
+        self.file, self.inode = file, inode
+        self.make = row_maker(file.header)
+        self.hint = (-1, 0, 0)
+        self._polls = 0
+
+    def top(self, after: int) -> int:
+        """The highest sequence number there is, 0 if none is above `after`."""
+        generation, first_seq, _state = self.file.head()
+        start = self._start(generation, after)
+        self._polls += 1
+        thorough = self._polls % _THOROUGH_EVERY == 0
+        if start and not thorough and not self.file.has_row_at(start, first_seq):
+            return 0
+        look = self.file.look(start, thorough=thorough)
+        return 0 if look is None else look.last_seq
+
+    def block(self, after: int, *, thorough: bool) -> Block | None:
+        """The rows above `after`, as they stand now; None if there are none or the segment is being recycled.
+
+        Unless `thorough`, rows behind a very long stretch of holes are not seen.
+        """
+        start = 0 if thorough else self._start(self.file.head()[0], after)
+        look = self.file.look(start, thorough=thorough)
+        if look is None or not look.count:
+            return None
+        data = self.file.copy(look)
+        return None if data is None else Block(self, data, look, start)
+
+    def _start(self, generation: int, after: int) -> int:
+        return self.hint[2] if self.hint[0] == generation and self.hint[1] <= after else 0
+
+
+class LogState:
+    """An open frame file, and where its frames are.
+
+    Attributes:
+      seqs, starts: sequence number and offset of each frame, in order.
+      pending: offsets of rare rows that wait for values.
+    """
+
+    def __init__(self, file: FrameFile, inode: int) -> None:
+        self.file, self.inode = file, inode
+        self.seqs = array("q")
+        self.starts = array("q")
+        self.pending: set[int] = set()
+        self._fills: list[int] = []
+        self._last = 0
+
+    def top(self) -> int:
+        """Find the frames that are new; the highest sequence number of all."""
+        for seq, _time_ns, payload, start, _end in self.file.scan(self.file.end):
+            if seq <= self._last or seq >= 2**62:
+                continue
+            self._last = seq
+            self.seqs.append(seq)
+            self.starts.append(start)
+            if payload[1:6] == b"\xa4fill":
+                self._fills.append(start)
+            elif b"\xa8deferred" in payload[:65536]:
+                self.pending.add(start)
+        return self._last
+
+    def between(self, after: int, up_to: int) -> list[int]:
+        """Where the frames in (after, up_to] begin."""
+        first = bisect_right(self.seqs, after)
+        return self.starts[first : bisect_right(self.seqs, up_to)].tolist()
+
+    def fill_payloads(self) -> Iterator[dict[str, Any]]:
+        """The frames that bring values for earlier rows."""
+        for start in self._fills:
+            try:
+                yield self.file.payload_at(start)[2]
+            except (OSError, Damaged):
+                continue
+
+
+def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict[int, dict[str, Any]]) -> None:
+    """Add what a fill frame says about the rows in [lowest, highest] to `found`. Odd frames add nothing."""
+    try:
+        seqs = _plain(payload["fill"])
+        has = payload.get("has") or {}
+        for key, cells in payload["columns"].items():
+            there = _plain(has[key]) if key in has else None
+            for i, (seq, value) in enumerate(zip(seqs, _plain(cells), strict=True)):
+                if lowest <= seq <= highest and value is not None and (there is None or there[i]):
+                    found.setdefault(seq, {})[str(key)] = value
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return
+
+
+def _plain(cells: Any) -> list[Any]:
+    return cells if isinstance(cells, list) else list(cells.rows())

@@ -1,0 +1,397 @@
+"""Committed rows of live or dead journals, in order, from a cursor on: what sinks, the terminal and `Book.tail` read.
+
+    reader = JournalReader(run_folder)
+    cursor = {}                          # {writer: {lane: last sequence number}}; plain data, saved by whoever owns it
+    for row in reader.rows_since(cursor):
+        ...                              # `cursor` has been moved past `row` already
+
+Why nothing is lost or repeated: a lane is written by one thread at a time, so the row with the highest sequence number
+that one look finds proves that all rows before it are finished. A second look, a millisecond later, takes exactly the
+rows up to that one. What is then missing was either never written (an interrupt) or has been sealed meanwhile, and is
+asked of `sealed`, the store's view of the Parquet files.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import time
+
+from rollbook.errors import Damaged
+from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, list_writers
+from rollbook.journal.follow import Block, Listing, LogState, WriterFiles
+from rollbook.journal.rows import DEFAULT_TABLES, rows_of_frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any, Protocol, TypeAlias
+
+    from rollbook.protocols import Row
+
+    Cursor: TypeAlias = dict[str, dict[int, int]]
+
+    class SealedRows(Protocol):
+        """The rows that are in Parquet already. The store provides it; without it a reader knows live rows only."""
+
+        def lanes(self) -> dict[str, dict[int, int]]:
+            """{writer: {lane: highest sequence number in Parquet}}. Cheap when nothing has changed."""
+
+        def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str]) -> Iterable[Row]:
+            """The rows of a lane with after < seq <= up_to, by seq."""
+
+
+__all__ = [
+    "FrameFile",
+    "JournalReader",
+    "Segment",
+    "WriterInfo",
+    "list_writers",
+    "newest_rows",
+    "rows_since",
+]
+
+HOLD_SECONDS = 3.0
+"""How long a row waits for values that are still on a device. They are fetched within 2 s, or never."""
+
+
+def rows_since(
+    run_folder: str | os.PathLike[str],
+    cursor: Cursor,
+    *,
+    sealed: SealedRows | None = None,
+    tables: frozenset[str] = DEFAULT_TABLES,
+) -> Iterator[Row]:
+    """The rows behind `cursor`, in order of time; `cursor` is moved in place. See `JournalReader.rows_since`."""
+    with JournalReader(run_folder, sealed=sealed, tables=tables) as reader:
+        yield from reader.rows_since(cursor)
+
+
+def newest_rows(
+    run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = DEFAULT_TABLES
+) -> list[Row]:
+    """Of the rows behind `cursor` the newest of each stream; `cursor` is moved in place."""
+    with JournalReader(run_folder, tables=tables) as reader:
+        return reader.newest_rows(cursor)
+
+
+class JournalReader:
+    """Follows the journal of one run. Keeps files open between polls, so that a poll without news is cheap.
+
+    One thread at a time. Never changes the folder and never raises for what it finds there; see `problems`.
+
+    Args:
+      run_folder: the run's folder. It may still be empty.
+      sealed: the store's view of what is in Parquet.
+      tables: whose rows to give; a sink's by default.
+
+    Attributes:
+      problems: path -> what could not be read there.
+    """
+
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        *,
+        sealed: SealedRows | None = None,
+        tables: frozenset[str] = DEFAULT_TABLES,
+    ) -> None:
+        self._journal = os.path.join(run_folder, "data", "journal")
+        self._sealed, self._tables = sealed, tables
+        self._writers: dict[str, WriterFiles] = {}
+        self._listing = Listing(self._journal)
+        self.problems: dict[str, str] = {}
+
+    def __enter__(self) -> JournalReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files; the reader can be used again and opens them anew."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        self._listing.forget()
+
+    def rows_since(self, cursor: Cursor) -> Iterator[Row]:
+        """The rows committed behind `cursor`, lanes merged by time; in the end `cursor` stands behind them all.
+
+        The cursor is moved past a row before the row is given; a frame of several rows counts as passed with its
+        last row. So whoever stops early goes on at the right place. Rows with values that are still on a device
+        are held back, with all that follows them in their lane, until the values are there or 3 s have passed.
+        """
+        windows = self._windows(cursor)
+        for _time_ns, rows, seq, window in self._merged(windows):
+            yield from rows[:-1]
+            window.reached(cursor, seq)
+            yield rows[-1]
+        for window in windows:
+            window.reached(cursor, window.up_to)
+
+    def batches(self, cursor: Cursor, most_rows: int = 4096) -> Iterator[tuple[list[Row], Cursor]]:
+        """The same in lists of about `most_rows` rows, each with the cursor to save once the list is delivered.
+
+        `cursor` itself is not moved. A frame is never divided. The last list may be empty: then only the cursor is new.
+        """
+        moving = {writer: dict(lanes) for writer, lanes in _tidy(cursor).items()}
+        windows = self._windows(moving)
+        if not windows:
+            return
+        batch: list[Row] = []
+        for _time_ns, rows, seq, window in self._merged(windows):
+            batch += rows
+            window.reached(moving, seq)
+            if len(batch) >= most_rows:
+                yield batch, {writer: dict(lanes) for writer, lanes in moving.items()}
+                batch = []
+        for window in windows:
+            window.reached(moving, window.up_to)
+        yield batch, moving
+
+    def newest_rows(self, cursor: Cursor) -> list[Row]:
+        """The newest row of each stream and rare key set behind `cursor`, and all texts, media and marks, by time.
+
+        What was sealed since the last poll is left out unless its writer has closed: something newer follows.
+        """
+        windows = self._windows(cursor)
+        newest: dict[tuple[Any, ...], tuple[int, Row]] = {}
+        for window in windows:
+            window.newest(newest, self._sealed)
+            window.reached(cursor, window.up_to)
+        return [row for _, row in sorted(newest.values(), key=lambda item: item[0])]
+
+    def has_news(self, cursor: Cursor) -> bool:
+        """Whether there is anything behind `cursor`; no waiting."""
+        _tidy(cursor)
+        self._refresh()
+        return bool(self._new_live(cursor)) or bool(self._new_sealed(cursor, set()))
+
+    # -- how a poll goes
+
+    def _windows(self, cursor: Cursor) -> list[_Window]:
+        """What is new in each lane: two looks, a millisecond apart."""
+        _tidy(cursor)
+        self._refresh()
+        windows = self._new_live(cursor)
+        windows += self._new_sealed(cursor, {(w.writer.info.id, w.lane) for w in windows})
+        if any(window.writer.info.closed is None for window in windows):
+            time.sleep(SETTLE_SECONDS)
+        now = time.time_ns()
+        for window in windows:
+            window.second_look(now)
+        return [window for window in windows if window.up_to > window.after]
+
+    def _new_live(self, cursor: Cursor) -> list[_Window]:
+        found = []
+        for name, writer in self._writers.items():
+            for lane in writer.lanes():
+                after = cursor.get(name, {}).get(lane, 0)
+                top = writer.top(lane, after)
+                if top > after:
+                    found.append(_Window(writer, lane, after, top, self._tables))
+        return found
+
+    def _new_sealed(self, cursor: Cursor, known: set[tuple[str, int]]) -> list[_Window]:
+        """Lanes that have nothing new in the journal, but rows in Parquet that the cursor has not seen."""
+        found: list[_Window] = []
+        for name, lanes in (self._sealed.lanes() if self._sealed is not None else {}).items():
+            for lane, last in lanes.items():
+                after = cursor.get(name, {}).get(lane, 0)
+                if last > after and (name, lane) not in known:
+                    writer = self._writers.get(name) or WriterFiles(os.path.join(self._journal, name), self.problems)
+                    found.append(_Window(writer, lane, after, last, self._tables))
+        return found
+
+    def _refresh(self) -> None:
+        names = self._listing.names()
+        if names is not None:
+            for gone in self._writers.keys() - set(names):
+                self._writers.pop(gone).close()
+            for name in names:
+                folder = os.path.join(self._journal, name)
+                if name not in self._writers and os.path.isdir(folder):
+                    self._writers[name] = WriterFiles(folder, self.problems)
+        for writer in self._writers.values():
+            writer.refresh()
+
+    def _merged(self, windows: list[_Window]) -> Iterator[_Item]:
+        return heapq.merge(*(window.ordered(self._sealed) for window in windows), key=_time_of)
+
+
+class _Window:
+    """What one lane holds in (after, up_to]."""
+
+    def __init__(self, writer: WriterFiles, lane: int, after: int, up_to: int, tables: frozenset[str]) -> None:
+        self.writer, self.lane, self.after, self.up_to = writer, lane, after, up_to
+        self._tables = tables
+        self._blocks: list[Block] = []
+        self._frames: list[tuple[LogState, list[int]]] = []
+        self._fills: dict[int, dict[str, Any]] = {}
+
+    def reached(self, cursor: Cursor, seq: int) -> None:
+        """Move the cursor of this lane."""
+        lanes = cursor.setdefault(self.writer.info.id, {})
+        lanes[self.lane] = max(seq, lanes.get(self.lane, 0))
+
+    def second_look(self, now_ns: int) -> None:
+        """Copy what there is; if it is not all, list the folder again and read everything."""
+        self._take(thorough=False)
+        if self._count() < self.up_to - self.after:
+            self.writer.refresh(force=True)
+            self._take(thorough=True)
+        pending = [(log, start) for log, starts in self._frames for start in log.pending.intersection(starts)]
+        if pending or any(block.segment.file.header.deferred for block in self._blocks):
+            self._fills = self.writer.fills(self.lane, self.after + 1, self.up_to)
+            if self.writer.info.closed is None:
+                self._hold(now_ns - int(HOLD_SECONDS * 1e9), pending)
+        for block in self._blocks:
+            block.passed(self.up_to)
+
+    def ordered(self, sealed: SealedRows | None) -> Iterator[_Item]:
+        """What is in the window by sequence number; where numbers are missing, `sealed` is asked for them."""
+        expected, latest = self.after + 1, 0
+        for seq, time_ns, rows in heapq.merge(*self._sources(), key=_seq_of):
+            if seq > self.up_to:
+                break
+            if seq < expected:
+                continue  # the same row twice: damage
+            if seq > expected and sealed is not None:
+                yield from self._from_sealed(sealed, expected - 1, seq - 1, latest)
+            expected, latest = seq + 1, max(latest, time_ns)
+            if rows:
+                yield latest, rows, seq, self
+        if expected <= self.up_to and sealed is not None:
+            yield from self._from_sealed(sealed, expected - 1, self.up_to, latest)
+
+    def newest(self, newest: dict[tuple[Any, ...], tuple[int, Row]], sealed: SealedRows | None) -> None:
+        """Put the newest row of each kind into `newest`, unless a newer one is there."""
+        if self.writer.info.closed is not None and sealed is not None:
+            for time_ns, rows, _, _ in self._from_sealed(sealed, self.after, self.up_to, 0):
+                for row in rows:
+                    _keep(newest, time_ns, row)
+        for block in self._blocks:
+            file = block.segment.file
+            if file.header.table in self._tables:
+                last = None
+                for last in file.rows(block.data, block.first_seq, self.after, self.up_to):  # noqa: B007
+                    pass
+                if last is not None:
+                    _keep(newest, last[1], block.segment.make(*last, self._fills.get(last[0])))
+        for log, starts in self._frames:
+            for _, time_ns, rows in self._of_log(log, starts):
+                for row in rows:
+                    _keep(newest, time_ns, row)
+
+    # -- where rows come from
+
+    def _take(self, *, thorough: bool) -> None:
+        self._blocks, self._frames = [], []
+        for segment in self.writer.segments.get(self.lane, {}).values():
+            try:
+                block = segment.block(self.after, thorough=thorough)
+            except (OSError, Damaged) as err:
+                self.writer.problems[segment.file.path] = str(err)
+                continue
+            if block is not None:
+                self._blocks.append(block)
+        for log in self.writer.logs.get(self.lane, {}).values():
+            self.writer.safely(log, log.top)
+            starts = log.between(self.after, self.up_to)
+            if starts:
+                self._frames.append((log, starts))
+
+    def _count(self) -> int:
+        rows = sum(block.count(self.after, self.up_to) for block in self._blocks)
+        return rows + sum(len(starts) for _, starts in self._frames)
+
+    def _hold(self, young_ns: int, pending: list[tuple[LogState, int]]) -> None:
+        """End the window before the first row younger than `young_ns` that still waits for a value."""
+        for block in self._blocks:
+            file = block.segment.file
+            if file.header.deferred:
+                for seq, time_ns, _, _ in file.rows(block.data, block.first_seq, self.after, self.up_to):
+                    if time_ns > young_ns and self._waits(seq, file.header.deferred):
+                        self.up_to = min(self.up_to, seq - 1)
+                        break
+        for log, start in pending:
+            payload = self._payload(log, start)
+            later = payload[2].get("deferred") if payload is not None else None
+            if payload is not None and isinstance(later, list):
+                seq, time_ns, _ = payload
+                if time_ns > young_ns and self._waits(seq, later):
+                    self.up_to = min(self.up_to, seq - 1)
+
+    def _waits(self, seq: int, later: Iterable[str]) -> bool:
+        filled = self._fills.get(seq, {})
+        return any(key not in filled for key in later)
+
+    def _payload(self, log: LogState, start: int) -> tuple[int, int, dict[str, Any]] | None:
+        try:
+            return log.file.payload_at(start)
+        except (OSError, Damaged) as err:
+            self.writer.problems[f"{log.file.path}@{start}"] = str(err)
+            return None
+
+    def _sources(self) -> list[Iterator[tuple[int, int, list[Row]]]]:
+        """(seq, unix ns, rows) of everything live, one iterator a file; [] for rows that nobody asked for."""
+        sources = [self._of_block(block) for block in self._blocks]
+        return sources + [self._of_log(log, starts) for log, starts in self._frames]
+
+    def _of_block(self, block: Block) -> Iterator[tuple[int, int, list[Row]]]:
+        file, make, fills = block.segment.file, block.segment.make, self._fills
+        wanted = file.header.table in self._tables
+        for seq, time_ns, clocks, values in file.rows(block.data, block.first_seq, self.after, self.up_to):
+            yield seq, time_ns, [make(seq, time_ns, clocks, values, fills.get(seq))] if wanted else []
+
+    def _of_log(self, log: LogState, starts: list[int]) -> Iterator[tuple[int, int, list[Row]]]:
+        info = self.writer.info
+        for start in starts:
+            found = self._payload(log, start)
+            if found is not None:
+                seq, time_ns, payload = found
+                filled = self._fills.get(seq)
+                yield seq, time_ns, rows_of_frame(payload, seq, time_ns, self.lane, info, self._tables, filled)
+
+    def _from_sealed(self, sealed: SealedRows, after: int, up_to: int, latest: int) -> Iterator[_Item]:
+        group: list[Row] = []
+        for row in sealed.rows(self.writer.info.id, self.lane, after, up_to, self._tables):
+            if group and group[-1].seq != row.seq:
+                latest = max(latest, int(group[-1].time * 1e9))
+                yield latest, group, group[-1].seq, self
+                group = []
+            group.append(row)
+        if group:
+            yield max(latest, int(group[-1].time * 1e9)), group, group[-1].seq, self
+
+
+if TYPE_CHECKING:
+    _Item: TypeAlias = tuple[int, list[Row], int, _Window]
+    """(unix ns, never going back in a lane; the rows of one record; its seq; its window)."""
+
+
+def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row) -> None:
+    if row.mark or any(not isinstance(value, (float, int)) for value in row.values.values()):
+        kind: tuple[Any, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
+    else:
+        kind = (row.scope, *row.values)
+    known = newest.get(kind)
+    if known is None or known[0] <= time_ns:
+        newest[kind] = (time_ns, row)
+
+
+def _tidy(cursor: Cursor) -> Cursor:
+    """Turn the lanes of a cursor that went through JSON back into integers, in place."""
+    for name, lanes in cursor.items():
+        if any(type(lane) is not int for lane in lanes):
+            cursor[name] = {int(lane): seq for lane, seq in lanes.items()}
+    return cursor
+
+
+def _seq_of(item: tuple[int, int, list[Row]]) -> int:
+    return item[0]
+
+
+def _time_of(item: _Item) -> int:
+    return item[0]
