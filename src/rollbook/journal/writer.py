@@ -137,10 +137,7 @@ class Writer:
             "clocks": list(self.clocks),
             **liveness.identity(),
         }
-        temporary = os.path.join(self.folder, "writer.json.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(about, file)
-        os.replace(temporary, os.path.join(self.folder, "writer.json"))
+        self._replace("writer.json", about)
         self.opened = True
 
     def close(self) -> None:
@@ -163,14 +160,18 @@ class Writer:
             "drops": self.bill.counts,
         }
         try:
-            temporary = os.path.join(self.folder, "closed.json.tmp")
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump(end, file)
-            os.replace(temporary, os.path.join(self.folder, "closed.json"))
+            self._replace("closed.json", end)
         except OSError as err:
             self.failed("close", err)
         if self in _live_writers:
             _live_writers.remove(self)
+
+    def _replace(self, name: str, content: dict[str, Any]) -> None:
+        # Two threads may open at once, and a lock could be held by the very thread that a signal handler interrupts.
+        temporary = os.path.join(self.folder, f"{name}.{os.urandom(4).hex()}.tmp")
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(temporary, os.path.join(self.folder, name))
 
     def positions(self) -> dict[str, dict[str, int]]:
         """The last sequence number of each lane, as a cut names them: {writer: {lane: seq}}."""
