@@ -1,0 +1,84 @@
+"""The program `rollbook`: its commands by name, each loaded when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from rollbook._version import __version__
+
+_COMMANDS = {
+    "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),
+    "ls": ("rollbook.cli.ls", "List runs."),
+    "show": ("rollbook.cli.show", "Show what is in a run."),
+    "tail": ("rollbook.cli.tail", "Print rows as they are written."),
+    "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
+    "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
+    "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
+    "play": ("rollbook.cli.play", "Show or write the video of an episode."),
+    "export": ("rollbook.cli.export", "Write a table of a run to a file."),
+    "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
+    "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
+    "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
+    "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or deserted run."),
+    "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
+}
+
+
+class _Lazy(click.Group):
+    """Knows all commands by name and loads one when it is needed, so that --help costs nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(_COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, text) in _COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from rollbook.errors import did_you_mean
+
+            raise click.UsageError(f"no command {args[0]!r}.{did_you_mean(args[0], list(_COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from rollbook.errors import RollbookError
+
+        try:
+            return super().invoke(ctx)
+        except RollbookError as err:
+            raise click.ClickException(str(err)) from None
+        except BrokenPipeError:  # `rollbook tail … | head`
+            import os
+            import sys
+
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
+            ctx.exit(0)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", message="rollbook %(version)s")
+def app() -> None:
+    """The flight recorder of reinforcement-learning runs.
+
+    RUN is a run's folder, its id, project/name (the newest of that name), or "last".
+
+    \b
+    Examples:
+      rollbook demo                    a real agent learns CartPole while you watch
+      rollbook ls                      runs below ./runs
+      rollbook show last               what the newest run holds
+      rollbook watch cartpole/ppo      follow a run that is training
+    """

@@ -1,0 +1,70 @@
+"""`rollbook verify`, `rollbook repair`, `rollbook seal`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from rollbook.cli.find import dir_option, find_folder
+from rollbook.cli.output import clean, remark
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@dir_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
+    """Say what is wrong with runs, if anything. Changes nothing. Exit status 1 if something is wrong.
+
+    \b
+    Examples:
+      rollbook verify last
+      rollbook verify runs/cartpole/*
+    """
+    from rollbook.store.doctor import verify as verify_run
+
+    found = {run: [str(problem) for problem in verify_run(find_folder(run, root))] for run in runs}
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    else:
+        for run, problems in found.items():
+            click.echo(f"{clean(run)}: {'sound' if not problems else f'{len(problems)} problems'}")
+            for problem in problems:
+                click.echo(f"  {clean(problem)}")
+    raise SystemExit(1 if any(found.values()) else 0)
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@dir_option
+@click.option("--force", is_flag=True, help="Also where a writer on another host cannot be judged dead or alive.")
+def repair(runs: tuple[str, ...], root: str, force: bool) -> None:
+    """Save what can be saved of damaged or deserted runs: seal what is whole, set aside what is not.
+
+    \b
+    Examples:
+      rollbook repair last
+      rollbook repair runs/cartpole/ppo-k3v9x2ab --force
+    """
+    from rollbook.store.doctor import repair as repair_run
+
+    for run in runs:
+        for line in repair_run(find_folder(run, root), force=force):
+            click.echo(clean(line))
+
+
+@click.command()
+@click.argument("run")
+@dir_option
+def seal(run: str, root: str) -> None:
+    """Turn the journal of a run into Parquet now, as far as its writers have left it.
+
+    \b
+    Example:
+      rollbook seal last
+    """
+    from rollbook.store.seal import seal as seal_run
+
+    report = seal_run(find_folder(run, root))
+    remark(clean(report))

@@ -1,0 +1,43 @@
+"""`rollbook forward`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from rollbook.cli.find import dir_option, find_folder, run_argument
+from rollbook.cli.output import remark
+
+
+@click.command()
+@run_argument
+@dir_option
+@click.option("--to", "sink", required=True, help="The sink: csv, jsonl, tensorboard, wandb, mlflow, …")
+@click.option(
+    "-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the sink (JSON or text)."
+)
+def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
+    """Replay a run into any sink, from its first row.
+
+    \b
+    Examples:
+      rollbook forward last --to tensorboard
+      rollbook forward cartpole/ppo --to wandb -O project=mine -O mode=offline
+    """
+    from rollbook.keeper.forward import replay
+    from rollbook.sinks import make
+
+    made = make(sink, **dict(_option(text) for text in options))
+    rows = replay(find_folder(run, root), made)
+    remark(f"{rows:,} rows to {sink}")
+
+
+def _option(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"-O {text}: write NAME=VALUE, such as -O mode=offline")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

@@ -1,0 +1,111 @@
+"""Printing results: a table for people, JSON or CSV for programs. Results go to stdout, remarks to stderr."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["ago", "clean", "number", "print_arrow", "print_rows", "remark", "seconds"]
+
+
+def clean(text: object) -> str:
+    """Text from a run, safe to print: control and escape characters are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def number(value: object) -> str:
+    """A cell for people: six significant digits, missing as "-"."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+            return f"{int(value):,}"
+        return f"{value:.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return clean(value)
+
+
+def seconds(duration: float | None) -> str:
+    """A duration: 3.2 s, 4 m 05 s, 2 h 07 m."""
+    if duration is None:
+        return "-"
+    if duration < 60:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(int(duration), 60)
+    if minutes < 60:
+        return f"{minutes} m {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} m"
+
+
+def ago(moment: float | None) -> str:
+    """How long ago a unix time was."""
+    return "-" if not moment else f"{seconds(max(0.0, time.time() - moment))} ago"
+
+
+def remark(text: str) -> None:
+    """A word to the person, beside the result."""
+    click.echo(text, err=True)
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    as_json: bool = False,
+    as_csv: bool = False,
+    columns: Iterable[str] | None = None,
+) -> None:
+    """Print rows of one shape; the columns are those of the first row that has them, in order of appearance."""
+    names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
+    if as_json:
+        click.echo(json.dumps([{name: _plain(row.get(name)) for name in names} for row in rows], indent=1, default=str))
+        return
+    if as_csv:
+        writer = csv.writer(sys.stdout)
+        writer.writerow(names)
+        writer.writerows([["" if row.get(name) is None else row.get(name) for name in names] for row in rows])
+        return
+    if not rows:
+        remark("nothing to list")
+        return
+    cells = [[number(row.get(name)) for name in names] for row in rows]
+    cells = [[cell if len(cell) <= 60 else cell[:57] + "..." for cell in line] for line in cells]
+    widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(names)]
+    right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
+
+    def line(parts: Sequence[str]) -> str:
+        padded = [p.rjust(w) if r else p.ljust(w) for p, w, r in zip(parts, widths, right, strict=True)]
+        return "  ".join(padded).rstrip()
+
+    click.echo(click.style(line([clean(name) for name in names]), bold=True))
+    for parts in cells:
+        click.echo(line(parts))
+
+
+def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:
+    """Print an Arrow table; the rows that `limit` left out are counted on stderr."""
+    total = table.num_rows
+    if limit is not None:
+        table = table.slice(0, limit)
+    print_rows(table.to_pylist(), as_json=as_json, as_csv=as_csv, columns=table.column_names)
+    if total > table.num_rows:
+        remark(f"… {total - table.num_rows:,} more rows; --limit shows them")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

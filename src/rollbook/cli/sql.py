@@ -1,0 +1,32 @@
+"""`rollbook sql`."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument
+from rollbook.cli.output import print_arrow
+
+
+@click.command()
+@run_argument
+@click.argument("query")
+@dir_option
+@click.option("--limit", default=1000, show_default=True, help="How many rows to print at most.")
+@format_options
+def sql(run: str, query: str, root: str, limit: int, as_json: bool, as_csv: bool) -> None:
+    """Ask a run a question in SQL (DuckDB). Every table is a view: metrics, episodes, steps, samples, timings, …
+
+    \b
+    Examples:
+      rollbook sql last 'select avg("train/return") from metrics where env_step > 10000'
+      rollbook sql last 'select name, sum(seconds) from timings group by all order by 2 desc'
+      rollbook sql last 'select * from episodes order by "return" desc limit 3' --json
+    """
+    import duckdb
+
+    try:
+        table = find_book(run, root).sql(query).to_arrow_table()
+    except duckdb.Error as err:
+        raise click.ClickException(f"DuckDB says: {err}") from None
+    print_arrow(table, as_json=as_json, as_csv=as_csv, limit=limit)

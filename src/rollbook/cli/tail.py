@@ -1,0 +1,72 @@
+"""`rollbook tail`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.output import clean, number
+
+if TYPE_CHECKING:
+    from rollbook.protocols import Row
+
+
+@click.command()
+@run_argument
+@dir_option
+@click.option("-n", "--rows", "last", default=10, show_default=True, help="How many rows back to begin.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
+@click.option("--keys", default=None, help="Only keys that match this regular expression.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json: bool) -> None:
+    """Print rows as they are written.
+
+    \b
+    Examples:
+      rollbook tail last
+      rollbook tail -f cartpole/ppo --keys 'train/return'
+      rollbook tail last -n 100 --json
+    """
+    from collections import deque
+
+    book = find_book(run, root)
+    pattern = re.compile(keys) if keys else None
+    ended = book.status != "running"
+    kept: deque[Row] = deque(maxlen=max(1, last))
+    caught_up = False
+
+    def stop() -> bool:  # asked each time there is nothing new
+        nonlocal caught_up
+        if not caught_up:
+            caught_up = True
+            for row in kept:
+                _print(row, pattern, as_json)
+        return not follow or ended or book.status != "running"
+
+    for row in book.tail(from_start=True, stop=stop):
+        if caught_up:
+            _print(row, pattern, as_json)
+        elif not row.mark and _chosen(row, pattern):
+            kept.append(row)
+    if not caught_up:
+        stop()
+
+
+def _chosen(row: Row, pattern: re.Pattern[str] | None) -> dict[str, Any]:
+    return {key: value for key, value in row.values.items() if pattern is None or pattern.search(key)}
+
+
+def _print(row: Row, pattern: re.Pattern[str] | None, as_json: bool) -> None:
+    values = _chosen(row, pattern)
+    if not values:
+        return
+    if as_json:
+        click.echo(json.dumps({"time": row.time, "clocks": dict(row.clocks), "values": values}, default=str))
+        return
+    clocks = " ".join(f"{name}={value:,}" for name, value in row.clocks.items())
+    cells = "  ".join(f"{clean(key)}={number(value)}" for key, value in values.items())
+    click.echo(f"{click.style(clocks, dim=True)}  {cells}")

@@ -1,0 +1,87 @@
+"""A table as a file of another format: CSV, JSON lines, Parquet or Arrow IPC."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.errors import UnknownOption, did_you_mean
+
+__all__ = ["export_table"]
+
+_FORMATS = ("csv", "jsonl", "parquet", "arrow")
+
+
+def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], kind: str) -> None:
+    """Write `table` to a file (replaced as a whole) or an open binary stream.
+
+    CSV: cells that hold lists or dicts are written as JSON; missing cells are empty. JSON lines: missing cells are left
+    out; NaN and infinities are the strings "nan", "inf" and "-inf", for JSON has no such numbers.
+
+    Raises:
+      UnknownOption: a format that is none of csv, jsonl, parquet, arrow.
+    """
+    if kind not in _FORMATS:
+        raise UnknownOption(f"export to {kind!r}: no such format.{did_you_mean(kind, list(_FORMATS))}")
+    if not isinstance(target, (str, os.PathLike)):
+        _write(table, target, kind)
+        return
+    temporary = f"{os.fspath(target)}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as file:
+            _write(table, file, kind)
+        os.replace(temporary, target)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
+    if kind == "parquet":
+        pq.write_table(table, file, compression="zstd")
+    elif kind == "arrow":
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(_flat(table), file)
+    else:
+        for row in _rows(table):
+            plain = {name: _json_value(value) for name, value in row.items() if value is not None}
+            file.write(json.dumps(plain, default=str).encode() + b"\n")
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The table with nested and binary columns as text."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_dictionary(field.type):
+            cells = [
+                None if cell is None else cell if isinstance(cell, str) else json.dumps(_json_value(cell), default=str)
+                for cell in table.column(place).to_pylist()
+            ]
+            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
+    return table
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _json_value(item) for name, item in value.items()}
+    return value

@@ -1,0 +1,58 @@
+"""From an episode to its video."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rollbook.errors import UnknownKey
+
+if TYPE_CHECKING:
+    from rollbook.store.reader import Book
+
+__all__ = ["video_of_episode"]
+
+
+def video_of_episode(book: Book, episode: str = "best") -> Path:
+    """The video file of an episode that was filmed.
+
+    Args:
+      episode: "best" or "worst" (by return, among those that were filmed), "last", or an episode's id.
+    Raises:
+      UnknownKey: the run has no such video; says what it has.
+    """
+    films = {
+        str(row["episode_id"]): row
+        for row in book.media().to_pylist()
+        if row.get("episode_id") and row.get("kind") == "video"
+    }
+    if not films:
+        raise UnknownKey(
+            f"{book.project}/{book.name} {book.id} has no episode videos. Record some with "
+            "RecordEpisodes(env, scope, video=...) and an environment of render_mode='rgb_array'"
+        )
+    if episode in films:
+        return _file(book, films[episode])
+    rows = [row for row in book.episodes().to_pylist() if str(row.get("episode_id")) in films]
+    if episode == "last" and rows:
+        return _file(book, films[str(max(rows, key=lambda row: row["time"])["episode_id"])])
+    if episode in ("best", "worst") and rows:
+        sign = 1.0 if episode == "best" else -1.0
+        chosen = max(rows, key=lambda row: _score(row.get("return"), sign))
+        return _file(book, films[str(chosen["episode_id"])])
+    raise UnknownKey(
+        f"no video of episode {episode!r}; filmed: {', '.join(list(films)[:10])}. Or ask for best, worst, last"
+    )
+
+
+def _score(value: Any, sign: float) -> float:
+    return sign * value if isinstance(value, (int, float)) and math.isfinite(value) else -math.inf
+
+
+def _file(book: Book, row: dict[str, Any]) -> Path:
+    root = Path(book.path).resolve()
+    path = (root / str(row["path"])).resolve()
+    if not path.is_relative_to(root) or not path.is_file():  # the path comes from the run: untrusted
+        raise UnknownKey(f"the video {row['path']!r} is not in {root}: it was evicted, or not encoded yet")
+    return path
