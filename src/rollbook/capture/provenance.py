@@ -1,0 +1,261 @@
+"""Where a run came from: command line, code, packages, machine. Never secrets.
+
+`collect` starts `git` and reads folders; it takes some 20 ms and belongs in a thread or in the keeper, not on the way
+to the first step. It never raises and never changes anything: git runs without locks, hooks, pagers, prompts or
+file-system monitors, and only for as long as it is given.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+__all__ = ["ENVIRONMENT", "collect", "command_line", "gpus", "packages"]
+
+ENVIRONMENT = (
+    "CONDA_DEFAULT_ENV", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+    "JAX_DISABLE_JIT", "JAX_ENABLE_X64", "JAX_PLATFORMS", "LOCAL_RANK", "MKL_NUM_THREADS", "MUJOCO_GL",
+    "NUMEXPR_NUM_THREADS", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+    "PYOPENGL_PLATFORM", "PYTHONHASHSEED", "PYTHONOPTIMIZE", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+    "RANK", "RAY_JOB_ID", "SDL_VIDEODRIVER", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_ID",
+    "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "TF_DETERMINISTIC_OPS",
+    "TORCH_COMPILE_DISABLE", "VIRTUAL_ENV", "WORLD_SIZE", "XLA_FLAGS", "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+)  # fmt: skip
+"""The environment variables that are kept: those that change what a training does. No others are looked at."""
+
+_SECRET = ("secret", "passw", "credential", "apikey", "cookie")  # anywhere in an option's name
+_SECRET_ENDS = frozenset({"auth", "pass", "pwd", "token"})
+_KEY_OF = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "ssh"})
+_TOKEN_OF = frozenset({"begin", "bos", "end", "eos", "mask", "pad", "sep", "special", "start", "stop", "unk"})
+_HIDDEN = "***"
+_MOST_CHANGED = 200
+
+
+def collect(
+    cwd: str | os.PathLike[str] = ".",
+    *,
+    command: Sequence[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    seeds: Mapping[str, Any] | None = None,
+    git_seconds: float = 5.0,
+) -> dict[str, Any]:
+    """Everything at once, as plain JSON data.
+
+    Args:
+      cwd: the folder the training was started in.
+      command, environ: of the training process, if that is not this one.
+      seeds: name -> seed, kept as given.
+      git_seconds: how long each call of git may take.
+    Returns:
+      host, platform, python, executable, command, cwd, environment, packages {name: version}, cpu {name, cores,
+      cores_allowed, memory_bytes}, gpus [{name, …}], git {commit, branch, dirty, changed, files_changed, insertions,
+      deletions, remote} or None, seeds. What could not be had is None, and `problems` says why.
+    """
+    environ = os.environ if environ is None else environ
+    command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
+    found: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+    parts: dict[str, Callable[[], Any]] = {
+        "host": _host,
+        "platform": _platform,
+        "python": lambda: sys.version.split()[0],
+        "executable": lambda: sys.executable,
+        "command": lambda: command_line(command),
+        "cwd": lambda: os.path.abspath(cwd),
+        "environment": lambda: {name: environ[name] for name in ENVIRONMENT if name in environ},
+        "packages": packages,
+        "cpu": _cpu,
+        "gpus": gpus,
+        "git": lambda: _git(os.fspath(cwd), git_seconds),
+        "seeds": lambda: {str(name): _number_or_text(seed) for name, seed in (seeds or {}).items()},
+    }
+    for name, part in parts.items():
+        try:
+            found[name] = part()
+        except Exception as err:  # each part is worth having without the others
+            found[name] = None
+            problems[name] = f"{type(err).__name__}: {err}"[:200]
+    if problems:
+        found["problems"] = problems
+    return found
+
+
+def command_line(command: Sequence[str]) -> list[str]:
+    """A command line with the values of options like `--api-key` and of secrets inside URLs hidden."""
+    shown: list[str] = []
+    hide_next = False
+    for word in map(str, command):
+        name, equals, value = word.partition("=")
+        if hide_next and not word.startswith("-"):
+            shown.append(_HIDDEN)
+            hide_next = False
+            continue
+        hide_next = False
+        secret = _is_secret(name.lstrip("-+").replace("-", "_").lower())
+        if secret and equals and value:
+            shown.append(f"{name}={_HIDDEN}")
+        else:
+            hide_next = secret and not equals and name.startswith("-")
+            shown.append(_without_login(word))
+    return shown
+
+
+def packages() -> dict[str, str]:
+    """Installed distribution -> version, from the names of the metadata folders (reading 300 of them takes 0.2 s)."""
+    found: dict[str, str] = {}
+    for place in dict.fromkeys(sys.path):
+        try:
+            entries = list(os.scandir(place or "."))
+        except OSError:
+            continue
+        for entry in entries:
+            stem, kind = os.path.splitext(entry.name)
+            if kind not in (".dist-info", ".egg-info"):
+                continue
+            name, _, version = stem.partition("-")
+            version = version.partition("-py")[0] if kind == ".egg-info" else version
+            if name and version:
+                found.setdefault(name.lower().replace("_", "-"), version)
+    return dict(sorted(found.items()))
+
+
+def gpus() -> list[dict[str, Any]]:
+    """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
+    found: list[dict[str, Any]] = []
+    root = "/proc/driver/nvidia/gpus"
+    if os.path.isdir(root):
+        for bus in sorted(os.listdir(root)):
+            with open(os.path.join(root, bus, "information"), encoding="utf-8", errors="replace") as file:
+                facts = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in file)}
+            found.append({"name": facts.get("Model", "NVIDIA GPU"), "bus": bus})
+        return found
+    if os.path.exists("/dev/dxg") or sys.platform == "win32":  # no /proc entry under WSL and Windows
+        answer = _run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], 5.0)
+        return [{"name": line.strip()} for line in (answer or "").splitlines() if line.strip()]
+    cards = "/sys/class/drm"
+    for card in sorted(os.listdir(cards)) if os.path.isdir(cards) else ():
+        name = os.path.join(cards, card, "device", "product_name")  # amdgpu
+        if "-" not in card and os.path.exists(name):
+            with open(name, encoding="utf-8", errors="replace") as file:
+                found.append({"name": file.read().strip() or card})
+    return found
+
+
+def _host() -> str:
+    import socket
+
+    return socket.gethostname()
+
+
+def _platform() -> str:
+    import platform
+
+    return platform.platform()
+
+
+def _cpu() -> dict[str, Any]:
+    name = ""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() in ("model name", "Model"):
+                    name = value.strip()
+                    break
+    elif sys.platform == "darwin":
+        name = (_run(["sysctl", "-n", "machdep.cpu.brand_string"], 2.0) or "").strip()
+    if not name:
+        import platform
+
+        name = platform.processor() or platform.machine()
+    allowed = getattr(os, "sched_getaffinity", None)
+    memory = None
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "name": name,
+        "cores": os.cpu_count(),
+        "cores_allowed": len(allowed(0)) if allowed is not None else os.cpu_count(),
+        "memory_bytes": memory,
+    }
+
+
+def _git(cwd: str, seconds: float) -> dict[str, Any] | None:
+    # The repository's own configuration may name programs (monitors, diff drivers, hooks): none of them is to run.
+    git = ["git", "-C", cwd, "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager"]
+    own = "--ignore-submodules"
+    status = _run([*git, "status", "--porcelain=v2", "--branch", "--untracked-files=no", own], seconds)
+    if status is None:
+        return None
+    facts: dict[str, Any] = {"commit": None, "branch": None}
+    changed: list[str] = []
+    for line in status.splitlines():
+        if line.startswith("# branch.oid "):
+            facts["commit"] = line[13:].strip() if line[13:].strip() != "(initial)" else None
+        elif line.startswith("# branch.head "):
+            facts["branch"] = line[14:].strip() if line[14:].strip() != "(detached)" else None
+        elif line[:2] in ("1 ", "2 ", "u "):
+            fields = line.split(" ", {"1": 8, "2": 9, "u": 10}[line[0]])
+            changed.append(fields[-1].partition("\t")[0])
+    facts["dirty"] = bool(changed)
+    facts["changed"] = changed[:_MOST_CHANGED]
+    facts["files_changed"] = len(changed)
+    if changed and facts["commit"]:
+        numbers = _run([*git, "diff", "--numstat", "--no-ext-diff", "--no-textconv", own, "HEAD"], seconds)
+        rows = [line.split("\t") for line in (numbers or "").splitlines()]
+        facts["insertions"] = sum(int(row[0]) for row in rows if row[0].isdigit())
+        facts["deletions"] = sum(int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit())
+    remote = _run([*git, "config", "--get", "remote.origin.url"], seconds)
+    if remote and remote.strip():
+        facts["remote"] = _without_login(remote.strip())
+    return facts
+
+
+def _run(command: list[str], seconds: float) -> str | None:
+    """What a program prints, or None if it is not there, fails, or takes too long."""
+    import subprocess
+
+    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
+    # What a caller's own git may have set (in a hook, say) would point to another repository.
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    environ = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            env={**environ, **quiet},
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def _is_secret(name: str) -> bool:
+    if any(word in name for word in _SECRET):
+        return True
+    before, _, last = name.replace(".", "_").rpartition("_")
+    kind = before.rpartition("_")[2]
+    return (last in _SECRET_ENDS and kind not in _TOKEN_OF) or (last == "key" and (not before or kind in _KEY_OF))
+
+
+def _without_login(text: str) -> str:
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return text
+    where, slash, path = rest.partition("/")
+    login, at, host = where.rpartition("@")
+    return f"{scheme}://{host}{slash}{path}" if at and login else text
+
+
+def _number_or_text(value: Any) -> Any:
+    return value if value is None or type(value) in (int, float, bool, str) else str(value)
