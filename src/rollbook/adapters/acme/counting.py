@@ -47,7 +47,7 @@ class Counter:
 
     Args:
       parent: a Counter that holds the counts of all its children; None for none.
-      prefix: counts are named `<prefix>_<name>` in what this counter returns and in the parent.
+      prefix: counts are named `<prefix>_<name>` in what this counter returns and in the parent. Prefixes nest.
       time_delta: seconds between exchanges with the parent.
       return_only_prefixed: return this counter's own counts alone, without the prefix.
       clock: seconds that never step back.
@@ -65,6 +65,8 @@ class Counter:
         self._local = _Local(parent, prefix)
         self._prefix, self._time_delta, self._clock = prefix, time_delta, clock
         self._return_only_prefixed = return_only_prefixed
+        above = "" if parent is None or getattr(parent, "_return_only_prefixed", False) else _front_of(parent)
+        self._front = f"{above}{prefix}_" if prefix else above
         self._last_sync: float | None = None
         weakref.finalize(self, self._local.last_sync)
 
@@ -90,17 +92,17 @@ class Counter:
             if local.parent is not None and (self._last_sync is None or now - self._last_sync > self._time_delta):
                 local.sync()
                 self._last_sync = now
-            counts = _prefixed(local.counts, self._prefix)
+            counts = {f"{self._front}{name}": value for name, value in local.counts.items()}
             for name, value in local.cache.items():
                 counts[name] = counts.get(name, 0) + value
         if self._prefix and self._return_only_prefixed:
-            front = f"{self._prefix}_"
-            counts = {name[len(front) :]: value for name, value in counts.items() if name.startswith(front)}
+            start = len(self._front)
+            counts = {name[start:]: value for name, value in counts.items() if name.startswith(self._front)}
         return counts
 
     def get_steps_key(self) -> str:
         """The name under which `get_counts` has this counter's steps."""
-        return "steps" if not self._prefix or self._return_only_prefixed else f"{self._prefix}_steps"
+        return "steps" if self._return_only_prefixed else f"{self._front}steps"
 
     def flush(self) -> None:
         """Hand everything to the parent now."""
@@ -120,6 +122,12 @@ class Counter:
         with self._local.lock:
             self._last_sync = None
             self._local.counts, self._local.cache = dict(state["counts"]), dict(state["cache"])
+
+
+def _front_of(counter: Any) -> str:
+    """What stands before a counter's own names in what it returns; Acme's counters do not say it themselves."""
+    prefix = getattr(counter, "_prefix", "")
+    return str(getattr(counter, "_front", f"{prefix}_" if prefix else ""))
 
 
 def _prefixed(counts: Mapping[str, Number], prefix: str) -> dict[str, Number]:

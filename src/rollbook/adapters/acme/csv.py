@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from rollbook.adapters._table import GrowingTable
 from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
@@ -19,11 +20,11 @@ __all__ = ["CSVLogger"]
 
 
 class CSVLogger(Logger):
-    """Writes each record as a row; every row is with the operating system when `write` returns.
+    """Writes each record as a row, which is with the operating system when `write` returns.
 
-    Keys that appear later become columns: the file is rewritten once with the longer header and put in place at once.
-    A file that holds rows already is continued under its own header. In a file the caller opened, the header cannot be
-    changed; there, values of later keys are counted and said once per key.
+    Keys that appear later become columns: the file is rewritten with the longer header and put in place whole (one
+    beyond 256 KiB within seconds). A file that holds rows already is continued under its own header. In a file the
+    caller opened, the header cannot be changed; there, values of later keys are counted and said once per key.
 
     Args:
       directory_or_file: a directory; the file is `<directory>/<unique id>/logs/<label>/logs.csv`. Or an open text file
@@ -78,61 +79,21 @@ class _OwnFile:
     """A file of ours: its header may grow."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._columns: list[str] = []
-        if path.exists() and path.stat().st_size:
-            self._cut_torn_tail()
-            with path.open(newline="", encoding="utf-8") as existing:
-                self._columns = next(csv.reader(existing), [])
-        self._open()
+        self._table = GrowingTable(path)
 
     @property
     def name(self) -> str:
-        return str(self._path)
+        return self._table.path
 
     def append(self, data: LoggingData) -> None:
-        new = sorted(str(key) for key in data if str(key) not in self._columns)
-        if new:
-            self._widen(new)
-        if self._columns:
-            self._writer.writerow([_cell(data.get(column)) for column in self._columns])
-
-    def _widen(self, new: Sequence[str]) -> None:
-        """Put the header with more columns, and the old rows under it, in place of the file."""
-        self._file.close()
-        columns = [*self._columns, *new]
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        with (
-            beside.open("w", newline="", encoding="utf-8") as target,
-            self._path.open(newline="", encoding="utf-8") as source,
-        ):
-            writer = csv.writer(target, lineterminator="\n")
-            writer.writerow(columns)
-            rows = csv.reader(source)
-            next(rows, None)
-            writer.writerows([*row, *[""] * (len(columns) - len(row))] for row in rows)
-        os.replace(beside, self._path)
-        self._columns = columns
-        self._open()
-
-    def _cut_torn_tail(self) -> None:
-        """A row that a kill cut short has no line end: it is taken away, so that the next one begins a line."""
-        data = self._path.read_bytes()
-        if not data.endswith(b"\n"):
-            with self._path.open("r+b") as file:
-                file.truncate(data.rfind(b"\n") + 1)
-
-    def _open(self) -> None:
-        # Line-buffered: a row is one write of the system as soon as it is complete.
-        self._file = self._path.open("a", newline="", encoding="utf-8", buffering=1)
-        self._writer = csv.writer(self._file, lineterminator="\n")
+        if data:
+            self._table.write({str(key): data[key] for key in sorted(data, key=str)})
 
     def flush(self) -> None:
-        if not self._file.closed:
-            self._file.flush()
+        self._table.flush()
 
     def close(self) -> None:
-        self._file.close()
+        self._table.close()
 
 
 class _CallersFile:
