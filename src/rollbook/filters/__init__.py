@@ -1,0 +1,102 @@
+"""Filters: sinks that hold another sink, called `to`, and change what reaches it.
+
+    Every(Csv(), seconds=1)                     one row a second of each kind
+    Smooth(Every(Csv(), seconds=1), "return")   smooth first, thin afterwards: the outer one sees the rows first
+
+What a filter drops or reduces is still whole in the book. `make` builds one from its name and plain JSON options.
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.filters._base import Filter
+    from rollbook.filters.aggregate import Aggregate
+    from rollbook.filters.clocked import Clocked
+    from rollbook.filters.drop import DropNone, DropNonFinite
+    from rollbook.filters.every import Every
+    from rollbook.filters.gate import Gate
+    from rollbook.filters.merge import Merge
+    from rollbook.filters.names import Prefix, Rename, Select
+    from rollbook.filters.smooth import Smooth
+    from rollbook.protocols import Sink
+
+__all__ = [
+    "Aggregate",
+    "Clocked",
+    "DropNonFinite",
+    "DropNone",
+    "Every",
+    "Filter",
+    "Gate",
+    "Merge",
+    "Prefix",
+    "Rename",
+    "Select",
+    "Smooth",
+    "make",
+    "names",
+]
+
+_FILTERS = {
+    "aggregate": "aggregate:Aggregate",
+    "clocked": "clocked:Clocked",
+    "drop_none": "drop:DropNone",
+    "drop_non_finite": "drop:DropNonFinite",
+    "every": "every:Every",
+    "gate": "gate:Gate",
+    "merge": "merge:Merge",
+    "prefix": "names:Prefix",
+    "rename": "names:Rename",
+    "select": "names:Select",
+    "smooth": "smooth:Smooth",
+}
+_PLACES = {place.partition(":")[2]: place for place in (*_FILTERS.values(), "_base:Filter")}
+
+
+def names() -> list[str]:
+    """The names that `make` knows."""
+    return sorted(_FILTERS)
+
+
+def make(name: str, to: Sink, **options: Any) -> Filter:
+    """The filter of that name in front of `to`.
+
+    Raises:
+      UnknownOption: no filter has that name, or it has no such option.
+      BadInput: an option it has, with a value it cannot use.
+    """
+    if name not in _FILTERS:
+        raise UnknownOption(f"no filter is named {name!r}.{did_you_mean(str(name), list(_FILTERS))}")
+    import inspect
+
+    made = _load(_FILTERS[name])
+    try:
+        inspect.signature(made).bind(to, **options)
+    except TypeError as err:
+        known = [option for option in inspect.signature(made).parameters if option != "to"]
+        strange = [option for option in options if option not in known]
+        if strange:
+            hint = did_you_mean(strange[0], known)
+            raise UnknownOption(f"filter {name!r} has no option {strange[0]!r}.{hint}") from None
+        raise BadInput(f"filter {name!r} was given {options!r}: {err}. Its options: {', '.join(known)}.") from None
+    filter_: Filter = made(to, **options)
+    return filter_
+
+
+def _load(place: str) -> Any:
+    from importlib import import_module
+
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"rollbook.filters.{module}"), name)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        found = globals()[name] = _load(_PLACES[name])
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,54 @@
+"""Gate: let through the rows for which a function says yes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rollbook.errors import BadInput
+from rollbook.filters._base import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rollbook.protocols import Row, Sink
+
+__all__ = ["Gate"]
+
+
+class Gate(Filter):
+    """Lets the rows pass for which `when(row)` is true. Marks always pass.
+
+    Args:
+      to: the sink behind.
+      when: a function of a `Row`; or where to find it, "package.module:name", so that a keeper in another process can
+        use it too. What it raises counts as a failure of the sink.
+    """
+
+    name = "gate"
+
+    def __init__(self, to: Sink, when: Callable[[Row], object] | str) -> None:
+        super().__init__(to, when=when)
+        self._when = found_at(when) if isinstance(when, str) else when
+        if not callable(self._when):
+            raise BadInput(f"Gate was given when={when!r}, which cannot be called; it takes a function of a row")
+
+    def _row(self, row: Row) -> Iterable[Row]:
+        return (row,) if self._when(row) else ()
+
+
+def found_at(place: str) -> Any:
+    """The object that "package.module:name" stands for."""
+    module, _, name = place.partition(":")
+    try:
+        if not name:
+            raise ImportError("there is no ':' in it")
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as err:
+        raise BadInput(
+            f"Gate was given when={place!r}, and could not find it ({err}). "
+            "Write 'package.module:function' with a module that can be imported."
+        ) from None
+    return found

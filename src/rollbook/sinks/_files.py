@@ -1,0 +1,162 @@
+"""What all sinks that append to files have in common: whole writes, positions, and cutting back.
+
+A sink says which bytes belong at the end of which file; this says when they are there. Files are opened for each
+`write` and closed after it, so nothing is held while a run is idle, and a folder that somebody moved away is made anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["FileSink"]
+
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
+
+
+class FileSink:
+    """A sink whose output is one or more files below the run's folder that only ever grow at their end.
+
+    `write` is all or nothing: if one file cannot take its bytes (a full disk), all are cut back to where they were, the
+    format's memory too, and the error is raised, so that the same rows can be offered again.
+
+    Subclasses answer `_owned`, `_render`, and where they have memory `_remember`, `_recall` and `_reread`.
+    """
+
+    accepts: frozenset[type] = frozenset()
+
+    def __init__(self) -> None:
+        self._folder = Path()
+        self._lengths: dict[str, int] = {}
+        self._ready = False
+
+    def open(self, run: RunInfo) -> None:
+        """Find the files that an earlier attempt left. Nothing is created before the first row."""
+        self._folder = Path(run.folder)
+        self._ready = False
+        self._lengths = {path: size for path in self._owned() if (size := self._size(path))}
+        self._opened(run)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Append these rows; when this returns, the system has their bytes."""
+        self._get_ready()
+        before = self._remember()
+        parts: dict[str, list[bytes]] = {}
+        try:
+            for path, data in self._render(rows):
+                parts.setdefault(path, []).append(data)
+            self._append(parts)
+        except BaseException:
+            self._recall(before)
+            raise
+
+    def close(self) -> None:
+        """Nothing is held open between writes."""
+
+    def position(self) -> dict[str, int]:
+        """File (relative to the run's folder) -> its length."""
+        return dict(self._lengths)
+
+    def truncate(self, position: Mapping[str, int]) -> None:
+        """Cut this sink's files back to `position`; those it does not name are emptied.
+
+        A file that is shorter than its position stays as it is. Names in `position` that are not this sink's own
+        files are not touched.
+        """
+        for path, length in list(self._lengths.items()):
+            target = max(0, min(length, int(position.get(path, 0))))
+            if target < length:
+                os.truncate(self._folder / path, target)
+            if target:
+                self._lengths[path] = target
+            else:
+                del self._lengths[path]
+        self._ready = True
+        self._reread()
+
+    def _opened(self, run: RunInfo) -> None:
+        """Take what is needed from `run`."""
+
+    def _owned(self) -> Iterable[str]:
+        """The files of this sink that exist, relative to the run's folder, with "/" between the parts."""
+        raise TypeError(f"{type(self).__name__} does not say which files are its own")
+
+    def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
+        """What `rows` add to which files. Must depend on the rows alone, not on how many came in one call."""
+        raise TypeError(f"{type(self).__name__} does not say what it writes")
+
+    def _whole(self, path: Path, size: int) -> int:
+        """How much of a file, found without a position, is whole. Here: up to its last line end."""
+        with path.open("rb") as file:
+            end = size
+            while end:
+                start = max(0, end - 65536)
+                file.seek(start)
+                newline = file.read(end - start).rfind(b"\n")
+                if newline >= 0:
+                    return start + newline + 1
+                end = start
+        return 0
+
+    def _remember(self) -> Any:
+        """A token that `_recall` can go back to."""
+        return None
+
+    def _recall(self, token: Any) -> None:
+        """Go back to `token`."""
+
+    def _reread(self) -> None:
+        """Take up the format's memory from the files as they stand now."""
+
+    def _get_ready(self) -> None:
+        if self._ready:
+            return
+        for path, length in list(self._lengths.items()):  # not cut back by anybody: a torn end would spoil the next row
+            whole = self._whole(self._folder / path, length)
+            if whole < length:
+                os.truncate(self._folder / path, whole)
+                self._lengths[path] = whole
+            if not whole:
+                del self._lengths[path]
+        self._ready = True
+        self._reread()
+
+    def _size(self, path: str) -> int:
+        try:
+            return os.stat(self._folder / path).st_size
+        except FileNotFoundError:
+            return 0
+
+    def _append(self, parts: Mapping[str, Sequence[bytes]]) -> None:
+        lengths: dict[str, int] = {}
+        try:
+            for path, data in parts.items():
+                self._append_one(path, b"".join(data), lengths)
+        except BaseException:
+            for path, length in lengths.items():
+                os.truncate(self._folder / path, length)
+            raise
+        for path, length in lengths.items():
+            self._lengths[path] = length + sum(map(len, parts[path]))
+
+    def _append_one(self, path: str, data: bytes, lengths: dict[str, int]) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | getattr(os, "O_CLOEXEC", 0)
+        target = self._folder / path
+        try:
+            handle = os.open(target, flags, 0o666)
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(target, flags, 0o666)
+        try:
+            lengths[path] = os.fstat(handle).st_size
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        finally:
+            os.close(handle)

@@ -1,0 +1,209 @@
+"""A block of lines at the bottom of a terminal, redrawn in place, that other output of the process scrolls past.
+
+The block is ordinary text: the cursor stands below it, nothing is hidden, so a process that is killed leaves a terminal
+in order. While a screen is in use, `sys.stdout` and `sys.stderr` are wrapped where they lead to the same terminal:
+the block is taken away before anything else is printed, and comes back after it. Output that does not pass through
+them (of C libraries, or of handlers that kept the stream) is not noticed, and leaves a copy of the block above it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rollbook.sinks._plain import wide
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+__all__ = ["Screen", "is_terminal"]
+
+_WAIT_SECONDS = 0.2
+_REST_SECONDS = 0.1  # a program that prints a lot has the block back at most so often
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether in-place drawing works there."""
+    try:
+        return bool(stream.isatty()) and os.environ.get("TERM", "") != "dumb"
+    except (AttributeError, ValueError, OSError):
+        return False
+
+
+class Screen:
+    """The bottom of one terminal. All runs of the process that draw there share it, each with lines of its own.
+
+    Threads: any may draw or print. Printing waits at most 0.2 s for a drawing that is under way.
+    """
+
+    _all: ClassVar[list[Screen]] = []
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = threading.RLock()
+        self._blocks: dict[object, Sequence[tuple[str, int]]] = {}
+        self._drawn: list[int] = []  # columns of each line that stands on the terminal now
+        self._column = 0  # where other output stopped in its line
+        self._shown = 0.0
+        self._process = os.getpid()
+        self._wrapped: list[tuple[str, _Passing]] = []
+
+    @classmethod
+    def shared(cls, stream: TextIO) -> Screen:
+        """The screen that draws to `stream` in this process."""
+        if isinstance(stream, _Passing):
+            stream = stream.stream
+        cls._all = [screen for screen in cls._all if screen._process == os.getpid()]
+        for screen in cls._all:
+            if screen._stream is stream:
+                return screen
+        if os.name == "nt":
+            os.system("")  # switches the console to understanding escape sequences
+        cls._all.append(cls(stream))
+        return cls._all[-1]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        size = shutil.get_terminal_size()
+        try:
+            size = os.get_terminal_size(self._stream.fileno())
+        except (AttributeError, ValueError, OSError):
+            pass
+        return (size.columns or 80), (size.lines or 24)
+
+    @property
+    def owners(self) -> int:
+        """How many share it."""
+        return len(self._blocks)
+
+    def join(self, owner: object) -> None:
+        """Begin to use the screen."""
+        with self._lock:
+            if not self._blocks:
+                self._wrap()
+            self._blocks.setdefault(owner, [])
+
+    def draw(self, owner: object, lines: Sequence[str], above: Sequence[str] = ()) -> None:
+        """Replace the owner's lines, and print `above` so that it stays, above all blocks. No line may wrap."""
+        with self._lock:
+            if owner not in self._blocks:
+                return
+            self._blocks[owner] = [(line, wide(_unpainted(line))) for line in lines]
+            self._show(above)
+
+    def leave(self, owner: object) -> None:
+        """Let go. The owner's lines stay on the terminal for good, above what the others draw."""
+        with self._lock:
+            block = self._blocks.pop(owner, None)
+            if block is None:
+                return
+            self._show([line for line, _ in block])
+            if not self._blocks:
+                self._drawn = []
+                self._unwrap()
+
+    def _show(self, above: Sequence[str]) -> None:
+        _, rows = self.size
+        block = [line for lines in self._blocks.values() for line in lines][-(rows - 1) :]
+        out = [self._back_to_start()]
+        if self._column and not self._drawn and (above or block):
+            out.append("\n")  # other output stopped in the middle of a line: begin below it
+        out += [f"{line}\x1b[K\n" for line in above]
+        out += [f"{line}\x1b[K\n" for line, _ in block]
+        out.append("\x1b[J")
+        if above:
+            self._column = 0
+        self._drawn = [used for _, used in block]
+        self._shown = time.monotonic()
+        self._send("".join(out))
+
+    def _back_to_start(self) -> str:
+        """Moves the cursor to where the block begins."""
+        columns, _ = self.size
+        up = sum(max(1, -(-used // columns)) for used in self._drawn)  # a window made narrower wraps old lines
+        return f"\r\x1b[{up}A" if up else ""
+
+    def _send(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:
+            self._stream.write(text.encode("ascii", "replace").decode())
+        self._stream.flush()
+
+    def pass_on(self, text: str, stream: TextIO) -> int:
+        """Print other output: take the block away, go where that output left off, print, bring the block back."""
+        if os.getpid() != self._process or not self._lock.acquire(timeout=_WAIT_SECONDS):
+            return stream.write(text)
+        try:
+            if self._drawn:
+                out = self._back_to_start()
+                if self._column:
+                    out += f"\x1b[1A\x1b[{self._column}C"
+                self._drawn = []
+                self._send(out + "\x1b[J")
+            written = stream.write(text)
+            tail = text.rpartition("\n")[2]
+            start = 0 if "\n" in text or "\r" in tail else self._column
+            columns, _ = self.size
+            self._column = (start + wide(_unpainted(tail.rpartition("\r")[2]))) % max(1, columns)
+            # A bar that returns to the start of its line is drawn above the block; a line that is not finished is not.
+            if (not self._column or "\r" in text) and time.monotonic() - self._shown > _REST_SECONDS:
+                stream.flush()
+                self._show(())
+            return written
+        finally:
+            self._lock.release()
+
+    def _wrap(self) -> None:
+        for name in ("stdout", "stderr"):
+            stream = getattr(sys, name, None)
+            if stream is not None and is_terminal(stream):
+                passing = _Passing(stream, self)
+                setattr(sys, name, passing)
+                self._wrapped.append((name, passing))
+
+    def _unwrap(self) -> None:
+        for name, passing in self._wrapped:
+            if getattr(sys, name, None) is passing:  # somebody who redirected it puts it back themselves
+                setattr(sys, name, passing.stream)
+            passing.screen = None
+        self._wrapped = []
+        if self in Screen._all:
+            Screen._all.remove(self)
+
+
+class _Passing:
+    """A text stream that tells the screen before it prints, and is the stream itself in all else."""
+
+    def __init__(self, stream: TextIO, screen: Screen | None) -> None:
+        self.stream, self.screen = stream, screen
+
+    def write(self, text: str) -> int:
+        if self.screen is not None and text:
+            return self.screen.pass_on(text, self.stream)
+        return self.stream.write(text)
+
+    def writelines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def __iter__(self) -> Any:
+        return iter(self.stream)
+
+
+def _unpainted(text: str) -> str:
+    """The text without its escape sequences, to measure it."""
+    if "\x1b" not in text:
+        return text
+    import re
+
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)

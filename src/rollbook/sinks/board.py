@@ -1,0 +1,207 @@
+"""What a live view of a run shows, and how it looks: `Board` takes rows, `lines` and `compact` turn it into text.
+
+Nothing here knows a terminal: `lines` is a pure function of a board and a size. The terminal sink and
+`rollbook watch` draw what it returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING
+
+from rollbook.sinks._trend import Trend
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rollbook.protocols import Row
+
+__all__ = ["Board", "Key"]
+
+RATE_SECONDS = 30.0
+"""Steps per second are those of the last so many seconds."""
+
+SHORTEST_RATE_SECONDS = 0.5
+
+MEAN_OF = 100
+"""A key that comes more often than the view is drawn is shown as the mean of its last so many values."""
+
+REWOUND_AFTER = 20
+"""So many rows one after another with lower readings of a clock mean that training went back."""
+
+MOST_KEYS = 2_000
+"""Keys beyond this many are not followed: nobody reads them, and memory stays bounded."""
+
+
+class Key:
+    """One key: its last value, the mean of its last hundred, and the shape of its curve so far.
+
+    Attributes:
+      is_frequent: whether it has come more than once between two drawings; then the mean is what says something.
+    """
+
+    __slots__ = ("_recent", "_since_drawn", "is_frequent", "last", "trend")
+
+    def __init__(self) -> None:
+        self.last = math.nan
+        self.trend = Trend()
+        self.is_frequent = False
+        self._recent: deque[float] = deque(maxlen=MEAN_OF)
+        self._since_drawn = 0
+
+    def take(self, value: float) -> None:
+        """Take the next value."""
+        self.last = value
+        self._recent.append(value)
+        self._since_drawn += 1
+        self.trend.take(value)
+
+    def drawn(self) -> None:
+        """The view has been drawn."""
+        self.is_frequent = self.is_frequent or self._since_drawn > 1
+        self._since_drawn = 0
+
+    @property
+    def shown(self) -> float:
+        """The number to show: the last one, or the mean of the last hundred for a frequent key."""
+        if not self.is_frequent:
+            return self.last
+        finite = [value for value in self._recent if math.isfinite(value)]
+        return math.fsum(finite) / len(finite) if finite else self.last
+
+
+class Board:
+    """Everything a live view of one run needs, in bounded memory.
+
+    Args:
+      title: who it is, "project/name".
+      total: clock -> where training is to end; the first one makes the progress bar.
+      x: the clock to measure speed with, if `total` names none.
+
+    Attributes:
+      clocks: latest reading of each clock.
+      keys: full key -> `Key`, in order of first appearance.
+      stages: stage -> seconds spent in it so far, outermost stages only.
+      started, latest: unix times of the first and the last row, NaN before there is one.
+      status: "" while it runs, else what became of it.
+    """
+
+    def __init__(self, title: str = "", *, total: Mapping[str, int] | None = None, x: str = "") -> None:
+        self.title = title
+        self.total = {clock: int(end) for clock, end in (total or {}).items() if end and int(end) > 0}
+        self.x = x
+        self.attempt = 0
+        self.status = ""
+        self.clocks: dict[str, int] = {}
+        self.keys: dict[str, Key] = {}
+        self.stages: dict[str, float] = {}
+        self.started = self.latest = math.nan
+        self._readings: dict[str, deque[tuple[float, int]]] = {}
+        self._behind: dict[str, int] = {}  # clock -> rows in a row that stood further back than the last reading
+
+    def take(self, row: Row) -> None:
+        """Take a row or a mark."""
+        if row.attempt > self.attempt:
+            self.attempt = row.attempt
+            self.clocks, self._readings, self._behind = {}, {}, {}
+            self.status = ""
+        if not math.isfinite(self.started):
+            self.started = row.time
+        self.latest = row.time if not self.latest > row.time else self.latest
+        if row.mark:
+            self.status = "finished" if row.mark == "final" else self.status
+            return
+        for clock, reading in row.clocks.items():
+            self._read(clock, row.time, reading)
+        for key, value in row.values.items():
+            if isinstance(value, (float, int)):
+                self._take(key, value)
+
+    def drawn(self) -> None:
+        """The view has been drawn: what comes more often than this is shown as a mean from now on."""
+        for key in self.keys.values():
+            key.drawn()
+
+    @property
+    def main_clock(self) -> str:
+        """The clock that progress and speed are measured with, "" if no row has known one."""
+        for clock in (*self.total, self.x, "env_step"):
+            if clock in self.clocks:
+                return clock
+        return next(iter(self.clocks), "")
+
+    def steps_per_second(self, clock: str = "") -> float:
+        """The speed of a clock over the last half minute; NaN while it cannot be told."""
+        readings = self._readings.get(clock or self.main_clock)
+        if not readings or readings[-1][0] - readings[0][0] < SHORTEST_RATE_SECONDS:
+            return math.nan
+        (start, first), (end, last) = readings[0], readings[-1]
+        return (last - first) / (end - start)
+
+    def share_done(self) -> float:
+        """How much of the total is done, from 0 to 1; NaN without one."""
+        clock = self.main_clock
+        if clock not in self.total:
+            return math.nan
+        return min(1.0, max(0.0, self.clocks[clock] / self.total[clock]))
+
+    def seconds_left(self) -> float:
+        """The time to the end of the total at the present speed; NaN while it cannot be told."""
+        clock = self.main_clock
+        speed = self.steps_per_second(clock)
+        if clock not in self.total or not speed > 0:
+            return math.nan
+        return max(0, self.total[clock] - self.clocks[clock]) / speed
+
+    def stage_shares(self) -> dict[str, float]:
+        """The share of time spent in each stage, largest first, and the rest as "other"; adds up to 1.
+
+        Of the time between the first and the last row, or of all stages together where they overlap.
+        """
+        spent = math.fsum(self.stages.values())
+        if not spent > 0:
+            return {}
+        whole = max(spent, self.latest - self.started)
+        shares = {stage: seconds / whole for stage, seconds in self.stages.items()}
+        shares = dict(sorted(shares.items(), key=lambda item: -item[1]))
+        rest = 1 - math.fsum(shares.values())
+        return {**shares, "other": rest} if rest > 0.005 else shares
+
+    def _take(self, key: str, value: float) -> None:
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+        if key.startswith("time/") and key.endswith("_seconds"):
+            stage = key.removeprefix("time/").removesuffix("_seconds")
+            if "/" not in stage and number > 0 and math.isfinite(number):  # inner spans are part of the outer one
+                self.stages[stage] = self.stages.get(stage, 0.0) + number
+            return
+        found = self.keys.get(key)
+        if found is None:
+            if len(self.keys) >= MOST_KEYS:
+                return
+            found = self.keys[key] = Key()
+        found.take(number)
+        if isinstance(value, int) and abs(value) < 2**53:
+            found.last = value  # shown as the whole number it is
+
+    def _read(self, clock: str, time: float, reading: int) -> None:
+        readings = self._readings.setdefault(clock, deque())
+        if reading < self.clocks.get(clock, reading):
+            # One row that stands further back is an evaluation of an older checkpoint; many are a rewind.
+            self._behind[clock] = self._behind.get(clock, 0) + 1
+            if self._behind[clock] < REWOUND_AFTER:
+                return
+            readings.clear()
+        self._behind[clock] = 0
+        self.clocks[clock] = reading
+        if readings and time < readings[-1][0]:
+            return
+        if len(readings) > 1 and time - readings[-2][0] < 0.1:
+            readings[-1] = (time, reading)  # many rows a second: a point each tenth will do
+        else:
+            readings.append((time, reading))
+        while len(readings) > 2 and time - readings[0][0] > RATE_SECONDS:
+            readings.popleft()

@@ -1,0 +1,194 @@
+"""Csv: tables in log/csv/, one per scope."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING, Any
+
+from rollbook.sinks._files import FileSink
+from rollbook.sinks._plain import file_name, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["Csv"]
+
+FOLDER = "log/csv"
+MOST_GROUPS = 64
+MOST_PARTS = 32
+MOST_KINDS = 10_000
+_NAME = re.compile(r"(?P<group>[A-Za-z0-9_-]+)(?:\.(?P<part>\d+|long))?\.csv\Z")
+_QUOTED = re.compile(r'[",\r\n]|\A\s|\s\Z|\A\Z')
+
+
+class Csv(FileSink):
+    """Rows as comma-separated tables: log/csv/train.csv, log/csv/update.csv, … with `per_scope`, else metrics.csv.
+
+    Columns are time (unix seconds), attempt, the clocks the row knows, then its keys by their full names. A file's
+    header never changes and no line is ever written twice. A row with a column that its file lacks begins the next
+    part, `train.2.csv`, with the columns of that row; later rows go to the newest part that has all their columns and
+    is not much wider than they are. So columns may appear at any time, at a cost that grows with the rows alone.
+    To read a scope whole, join its parts by name: `pandas.concat(map(pandas.read_csv, paths))`. After 32 parts, rows
+    that fit none go to `train.long.csv`, a line for each value.
+
+    Quoting is that of RFC 4180; lines end in LF; UTF-8. An empty cell is a missing value; NaN is `nan`, infinities are
+    `inf` and `-inf`; truth values are `True` and `False`; text is always quoted; floats have all their digits.
+
+    Args:
+      per_scope: one table per scope (for rows logged outside of one: per first part of their keys, where they share
+        it); otherwise one table for all.
+    """
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str})
+
+    def __init__(self, *, per_scope: bool = True) -> None:
+        super().__init__()
+        self._per_scope = per_scope
+        self._clocks: tuple[str, ...] = ()
+        self._parts: dict[str, dict[int, tuple[str, ...]]] = {}  # group -> part -> its columns
+        self._long: set[str] = set()  # groups that have a long file
+        self._places: dict[Any, _Place] = {}  # (scope, clocks, keys) -> where such rows go
+
+    def _opened(self, run: RunInfo) -> None:
+        self._clocks = run.clocks
+
+    def _owned(self) -> Iterable[str]:
+        folder = self._folder / FOLDER
+        if not folder.is_dir():
+            return []
+        return sorted(f"{FOLDER}/{found.name}" for found in folder.iterdir() if _NAME.match(found.name))
+
+    def _reread(self) -> None:
+        self._parts, self._long, self._places = {}, set(), {}
+        for path in self._lengths:
+            match = _NAME.match(path.rpartition("/")[2])
+            if match is None:
+                continue
+            parts = self._parts.setdefault(match["group"], {})
+            if match["part"] == "long":
+                self._long.add(match["group"])
+                continue
+            with (self._folder / path).open(newline="", encoding="utf-8", errors="replace") as file:
+                try:
+                    parts[int(match["part"] or 1)] = tuple(next(csv.reader(file), ()))
+                except csv.Error:  # not a table (any more): begin another part
+                    parts[int(match["part"] or 1)] = ()
+
+    def _remember(self) -> Any:
+        return {group: dict(parts) for group, parts in self._parts.items()}, set(self._long)
+
+    def _recall(self, token: Any) -> None:
+        self._parts, self._long = token
+        self._places = {}
+
+    def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
+        for row in rows:
+            if not row.values:
+                continue
+            kind = (row.scope, tuple(row.clocks), tuple(row.values))
+            place = self._places.get(kind)
+            if place is None:
+                place = self._find(row)
+                if place.header:
+                    yield place.path, place.header
+                    place.header = b""
+                if len(self._places) >= MOST_KINDS:
+                    self._places = {}
+                self._places[kind] = place
+            yield place.path, place.lines(row).encode()
+
+    def _find(self, row: Row) -> _Place:
+        """Where rows of this kind go from now on. The header is set if the file has to be begun."""
+        group = self._group(row)
+        parts = self._parts.setdefault(group, {})
+        clocks = sorted(row.clocks, key=self._order)
+        sources: dict[str, tuple[str, str]] = {"time": ("time", ""), "attempt": ("attempt", "")}
+        sources.update((clock, ("clock", clock)) for clock in clocks)
+        for key in row.values:
+            name = _utf8(key)
+            while name in sources:
+                name = f"value/{name}"
+            sources[name] = ("value", key)
+        for part in sorted(parts, reverse=True):
+            if len(parts[part]) <= 2 * len(sources) + 8 and sources.keys() <= set(parts[part]):
+                return _Place(_path(group, part), [sources.get(name, ("", "")) for name in parts[part]])
+        if len(parts) < MOST_PARTS:
+            part = max(parts, default=0) + 1
+            parts[part] = tuple(sources)
+            self._places = {}  # the new part takes over the kinds that fit it
+            return _Place(_path(group, part), list(sources.values()), _header(sources))
+        columns = [("time", ""), ("attempt", ""), *(("clock", clock) for clock in self._clocks)]
+        header = b"" if group in self._long else _header(("time", "attempt", *self._clocks, "key", "value"))
+        self._long.add(group)
+        return _Place(f"{FOLDER}/{group}.long.csv", columns, header, is_long=True)
+
+    def _order(self, clock: str) -> int:
+        return self._clocks.index(clock) if clock in self._clocks else len(self._clocks)
+
+    def _group(self, row: Row) -> str:
+        name = ""
+        if self._per_scope:
+            name = row.scope
+            if not name:
+                firsts = {key.partition("/")[0] if "/" in key else "" for key in row.values}
+                name = firsts.pop() if len(firsts) == 1 else ""
+        name = file_name(name) if name else "metrics"
+        return name if name in self._parts or len(self._parts) < MOST_GROUPS else "other"
+
+
+class _Place:
+    """A file, and what of a row stands in which of its columns."""
+
+    __slots__ = ("header", "is_long", "path", "sources")
+
+    def __init__(self, path: str, sources: list[tuple[str, str]], header: bytes = b"", is_long: bool = False) -> None:
+        self.path, self.sources, self.header, self.is_long = path, sources, header, is_long
+
+    def lines(self, row: Row) -> str:
+        cells = []
+        for what, name in self.sources:
+            if what == "value":
+                cells.append(_cell(row.values[name]))
+            elif what == "clock":
+                cells.append(_cell(row.clocks.get(name)))
+            elif what:
+                cells.append(_cell(row.time if what == "time" else row.attempt))
+            else:
+                cells.append("")
+        if not self.is_long:
+            return ",".join(cells) + "\n"
+        start = ",".join(cells)
+        return "".join(f"{start},{_cell(key)},{_cell(value)}\n" for key, value in row.values.items())
+
+
+def _path(group: str, part: int) -> str:
+    return f"{FOLDER}/{group}.csv" if part == 1 else f"{FOLDER}/{group}.{part}.csv"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, int):
+        return whole_number(value)
+    # A kind of value that a table cannot hold is not offered; if it is, the table says what it was.
+    return _quoted(_utf8(value if isinstance(value, str) else repr(value)))
+
+
+def _header(names: Iterable[str]) -> bytes:
+    return (",".join(_quoted(name) if _QUOTED.search(name) else name for name in names) + "\n").encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _utf8(text: str) -> str:
+    """The text with halves of surrogate pairs, which UTF-8 cannot hold, written out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

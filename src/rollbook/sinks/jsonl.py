@@ -1,0 +1,91 @@
+"""Jsonl: one JSON object a line in log/jsonl/metrics.jsonl."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from rollbook.sinks._files import FileSink
+from rollbook.sinks._plain import whole_number
+from rollbook.values import Histogram, Image, Video
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["Jsonl"]
+
+PATH = "log/jsonl/metrics.jsonl"
+
+
+class Jsonl(FileSink):
+    """Rows as JSON lines: {"time": 1700000000.25, "attempt": 1, "scope": "train", "env_step": 64, "train/return": 9.5}.
+
+    Each line is valid JSON (RFC 8259) in ASCII. JSON has no NaN and no infinities: they are the strings "NaN",
+    "Infinity" and "-Infinity", which `float()` reads back in Python. Integers are written with all their digits.
+    Histograms, images and videos are objects with a "kind". A key with the name of a clock, or of one of the first
+    three fields, is written as "value/<key>". A scope of "" is left out.
+    """
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image, Video})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reserved: frozenset[str] = frozenset()
+
+    def _opened(self, run: RunInfo) -> None:
+        self._reserved = frozenset({"time", "attempt", "scope", *run.clocks})
+
+    def _owned(self) -> Iterable[str]:
+        return (PATH,)
+
+    def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
+        for row in rows:
+            if not row.values:
+                continue
+            line: dict[str, Any] = {"time": row.time, "attempt": row.attempt}
+            if row.scope:
+                line["scope"] = row.scope
+            line.update(row.clocks)
+            for key, value in row.values.items():
+                taken = key in self._reserved or key in row.clocks
+                line[f"value/{key}" if taken else key] = _as_json(value)
+            yield PATH, _encode(line)
+
+
+def _encode(line: dict[str, Any]) -> bytes:
+    return json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _number(value: float) -> float | int | str:
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return float(value)
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if -(10**4000) < value < 10**4000:
+        return int(value)
+    return whole_number(value)
+
+
+def _as_json(value: Any) -> Any:
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if isinstance(value, (float, int)):
+        return _number(value)
+    if isinstance(value, Histogram):
+        numbers = {name: _number(getattr(value, name)) for name in ("low", "high", "total", "total_squares")}
+        return {
+            "kind": "histogram",
+            "edges": [_number(edge) for edge in value.edges],
+            "counts": [_number(count) for count in value.counts],
+            **numbers,
+        }
+    if isinstance(value, Image):
+        return {"kind": "image", "path": value.path, "width": value.width, "height": value.height}
+    if isinstance(value, Video):
+        size = {"width": value.width, "height": value.height, "frames": value.frames, "fps": value.fps}
+        return {"kind": "video", "path": value.path, **size}
+    return str(value)  # a kind of value that this version does not know

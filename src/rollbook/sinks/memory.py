@@ -1,0 +1,47 @@
+"""Memory: keep rows in a list, for tests and notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rollbook.values import Histogram, Image, Video
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """Keeps every row, marks included, in `rows`. It lives as long as this process; it is no file.
+
+    Attributes:
+      rows: what was written, in order.
+      run: the run it was opened for, None before.
+      is_open: whether it has been opened and not been closed.
+    """
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image, Video})
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.run: RunInfo | None = None
+        self.is_open = False
+
+    def open(self, run: RunInfo) -> None:
+        """Take note of the run. Rows of an earlier attempt stay."""
+        self.run, self.is_open = run, True
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Keep these rows."""
+        self.rows.extend(rows)
+
+    def close(self) -> None:
+        """Rows stay readable."""
+        self.is_open = False
+
+    def values(self, key: str) -> list[object]:
+        """All values of one key, in order; rows that lack it are left out."""
+        return [row.values[key] for row in self.rows if key in row.values]

@@ -1,0 +1,149 @@
+"""Terminal: a live view of the run where it trains.
+
+On a terminal, a block of lines is redrawn in place below whatever else the program prints. Anywhere else (a file, a
+pipe, a job's log) it is one line per report, once a second at first and ever more rarely, down to once a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from rollbook.errors import BadInput
+from rollbook.sinks._plain import plain
+from rollbook.sinks._screen import Screen, is_terminal
+from rollbook.sinks._view import compact, lines
+from rollbook.sinks.board import Board
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TextIO
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["Board", "Terminal", "compact", "lines"]
+
+MOST_NOTES = 5
+SLOWEST_REPORT_SECONDS = 60.0
+
+
+class Terminal:
+    """Shows progress against the total, speed, time left, the latest values by scope and the share of time per stage.
+
+    Numbers marked "~" are means of the last hundred values, for keys that come more often than the view is drawn.
+    Notes of the run are printed above the view and stay. It runs in the training process, in a thread of rollbook.
+
+    Args:
+      every_seconds: draw at most once in so many seconds.
+      total: clock -> where training is to end, for the bar and the time left.
+      stream: where to; by default standard error (in a notebook, standard output).
+      clock: seconds, for tests.
+    """
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str})
+
+    def __init__(
+        self,
+        *,
+        every_seconds: float = 1.0,
+        total: Mapping[str, int] | None = None,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not every_seconds >= 0:
+            raise BadInput(f"the terminal sink was given every_seconds={every_seconds!r}; it has to be 0 or more")
+        self._every = float(every_seconds)
+        self._total = dict(total or {})
+        self._given_stream = stream
+        self._clock = clock
+        self._stream: Any = None
+        self._screen: Screen | None = None
+        self._unicode = self._colour = False
+        self._notes: list[str] = []
+        self._begun = self._due = 0.0
+        self._changed = False
+        self.board = Board()
+
+    def open(self, run: RunInfo) -> None:
+        """Find out what kind of place the output goes to. Nothing is printed before the first row."""
+        title = f"{run.project}/{run.name}" if run.name else run.project
+        self.board = Board(f"{title}  {run.id}" if run.id else title, total=self._total, x=run.x)
+        stream = self._given_stream or _default_stream()
+        self._stream = stream
+        self._unicode = _holds_unicode(stream)
+        self._colour = "NO_COLOR" not in os.environ
+        self._screen = None
+        if is_terminal(stream):
+            self._screen = Screen.shared(stream)
+            self._screen.join(self)
+        self._begun = self._clock()
+        self._due = self._begun + (0.0 if self._screen is not None else self._every)
+        self._changed = False
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Take these rows; draw if it is time. An empty call draws if it is time, too."""
+        for row in rows:
+            self.board.take(row)
+            for key, value in row.values.items():
+                if isinstance(value, str) and key.rpartition("/")[2] == "note":
+                    self._notes.append(value)
+        self._changed = self._changed or bool(rows)
+        if self._changed and self._clock() >= self._due:
+            self._report()
+
+    def close(self) -> None:
+        """Draw a last time. The view stays where it is, and later output goes below it."""
+        if self._stream is None:
+            return
+        if self._changed:
+            self._report()
+        if self._screen is not None:
+            self._screen.leave(self)
+        self._stream = self._screen = None
+
+    def _report(self) -> None:
+        now = self._clock()
+        notes, self._notes = _said(self._notes), []
+        self._changed = False
+        if self._screen is not None:
+            self._due = now + self._every
+            columns, rows = self._screen.size
+            if self._screen.owners > 1:  # several runs train in this process: a line for each
+                block = [compact(self.board, width=columns - 1, now=time.time())]
+            else:
+                block = lines(
+                    self.board,
+                    width=min(columns - 1, 160),
+                    height=rows - 2,
+                    now=time.time(),
+                    unicode=self._unicode,
+                    colour=self._colour,
+                )
+            self._screen.draw(self, block, above=notes)
+        else:
+            self._due = now + max(self._every, min(SLOWEST_REPORT_SECONDS, (now - self._begun) / 60))
+            text = "".join(f"{line}\n" for line in [*notes, compact(self.board)])
+            self._stream.write(text if self._unicode else text.encode("ascii", "backslashreplace").decode())
+            self._stream.flush()
+        self.board.drawn()
+
+
+def _said(notes: Sequence[str]) -> list[str]:
+    """Notes as lines, not too many at once."""
+    said = [f"note: {line}" for note in notes for line in plain(note, newlines=True).split("\n")]
+    more = len(said) - MOST_NOTES
+    return [*said[:MOST_NOTES], f"note: and {more} lines more"] if more > 1 else said
+
+
+def _holds_unicode(stream: Any) -> bool:
+    encoding = str(getattr(stream, "encoding", None) or "ascii").lower().replace("-", "").replace("_", "")
+    return encoding.startswith("utf")
+
+
+def _default_stream() -> Any:
+    """Standard error, which results are not read from, unless only standard output is where somebody looks."""
+    if type(sys.stderr).__module__.startswith("ipykernel"):  # a notebook shows standard error in red
+        return sys.stdout
+    return sys.stdout if is_terminal(sys.stdout) and not is_terminal(sys.stderr) else sys.stderr
