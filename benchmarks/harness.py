@@ -1,0 +1,158 @@
+"""Runs a worker as a fresh process and accounts for its whole tree: CPU, memory, bytes on disk, time to the last exit.
+
+The caller becomes the subreaper of what it starts, so a helper process that was re-parented (rollbook's keeper,
+wandb-core) comes back here and its CPU time counts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE.parent / "src"
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> None:
+    """Let orphans of what we start come back to us (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def environment(home: str) -> dict[str, str]:
+    """A quiet, offline environment with a home of its own and one thread per library."""
+    return {
+        **os.environ,
+        "HOME": home,
+        "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+        "PYTHONPATH": os.pathsep.join((str(SOURCES), str(HERE.parent))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "ignore",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "WANDB_ERROR_REPORTING": "false",
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`."""
+    found, todo = [], [pid]
+    while todo:
+        parent = todo.pop()
+        try:
+            for task in os.listdir(f"/proc/{parent}/task"):
+                children = Path(f"/proc/{parent}/task/{task}/children").read_text().split()
+                found += map(int, children)
+                todo += map(int, children)
+        except OSError:
+            continue
+    return found
+
+
+def bytes_in(folder: str | Path) -> int:
+    """The bytes of all files below a folder."""
+    return sum(path.lstat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
+class Job:
+    """One worker process. `wait_all` reaps it."""
+
+    def __init__(self, root: str, arguments: list[str], out: str | None = None) -> None:
+        self.home = tempfile.mkdtemp(prefix="home-", dir=root)
+        self.out = out or tempfile.mkdtemp(prefix="out-", dir=root)
+        self.result = os.path.join(self.home, "result.json")
+        self.error = os.path.join(self.home, "stderr.txt")
+        command = [sys.executable, "-m", "benchmarks.worker", *arguments, "--out", self.out, "--result", self.result]
+        with open(self.error, "w") as stderr:
+            self.process = subprocess.Popen(
+                command,
+                env=environment(self.home),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+            )
+
+    def figures(self) -> dict[str, Any]:
+        """What the worker wrote."""
+        try:
+            with open(self.result, encoding="utf-8") as file:
+                return dict(json.load(file))
+        except (OSError, ValueError):
+            raise RuntimeError(f"worker failed: {Path(self.error).read_text()[-2000:]}") from None
+
+    def clean(self) -> None:
+        """Remove its folders."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        shutil.rmtree(self.out, ignore_errors=True)
+
+
+def wait_all(jobs: list[Job], orphan_seconds: float = 40.0) -> tuple[float, float]:
+    """Wait for the jobs and everything they left behind; (CPU seconds, peak MiB of the trees' memory)."""
+    peak = [0.0]
+    stop = threading.Event()
+    page = os.sysconf("SC_PAGE_SIZE")
+
+    def sample() -> None:
+        while not stop.wait(0.05):
+            total = 0
+            for pid in descendants(os.getpid()):
+                try:
+                    total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
+                except (OSError, IndexError):
+                    continue
+            peak[0] = max(peak[0], total / 2**20)
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    cpu, left, ended = 0.0, {job.process.pid: job for job in jobs}, 0.0
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            if not left and time.perf_counter() - ended > orphan_seconds:
+                for orphan in descendants(os.getpid()):
+                    os.kill(orphan, 9)
+            time.sleep(0.003)
+            continue
+        cpu += usage.ru_utime + usage.ru_stime
+        job = left.pop(pid, None)
+        if job is not None:
+            job.process.returncode = os.waitstatus_to_exitcode(status)
+            ended = time.perf_counter()
+    stop.set()
+    thread.join()
+    return cpu, peak[0]
+
+
+def run(root: str, arguments: list[str], *, keep: bool = False) -> dict[str, Any]:
+    """One worker to its end; its figures and cpu_seconds, peak_mib, bytes, out."""
+    job = Job(root, arguments)
+    cpu, peak = wait_all([job])
+    figures = job.figures()
+    figures.update(cpu_seconds=cpu, peak_mib=peak, bytes=bytes_in(job.out), out=job.out)
+    if not keep:
+        job.clean()
+    return figures
+
+
+def median(values: list[float]) -> float:
+    """The median."""
+    return statistics.median(values)

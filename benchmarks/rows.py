@@ -1,0 +1,352 @@
+"""The rows of the table: each measures one promise and yields a line per peer."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import harness
+from benchmarks.harness import Job, median, wait_all
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a row needs: where to write, which peers are installed, how often to repeat."""
+
+    root: str
+    peers: list[str]
+    repeat: int
+
+    def has(self, *names: str) -> list[str]:
+        """Those of `names` that are installed."""
+        return [name for name in names if name in self.peers]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: rollbook's figure, a peer's, their ratio, and the goal for either."""
+
+    number: int
+    what: str
+    ours: float
+    unit: str
+    peer: str = ""
+    theirs: float | None = None
+    goal_ratio: float | None = None
+    goal: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours over theirs."""
+        return None if self.theirs is None else self.ours / self.theirs if self.theirs else float("inf")
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal holds; None without one."""
+        if self.goal_ratio is not None and self.ratio is not None:
+            return self.ratio <= self.goal_ratio
+        return None if self.goal is None else self.ours <= self.goal
+
+    def cells(self) -> list[str]:
+        """The line's cells, as text."""
+        goal = ""
+        if self.goal_ratio is not None:
+            goal = f"<= 1/{1 / self.goal_ratio:.0f}" if self.goal_ratio < 0.8 else f"<= {self.goal_ratio:g}"
+        elif self.goal is not None:
+            goal = f"<= {self.goal:g} {self.unit}"
+        ratio = "" if self.ratio is None else f"1/{1 / self.ratio:.1f}" if 0 < self.ratio < 0.8 else f"{self.ratio:.2f}"
+        peer = "" if self.theirs is None else f"{self.peer} {self.theirs:,.4g} {self.unit}"
+        state = {True: "met", False: "MISSED", None: ""}[self.met]
+        note = f"{state}{'; ' if state and self.note else ''}{self.note}"
+        return [str(self.number), self.what, f"{self.ours:,.4g} {self.unit}", peer, ratio, goal, note]
+
+    def text(self) -> str:
+        """For the terminal."""
+        number, what, ours, peer, ratio, goal, note = self.cells()
+        return f"{number:>3} {what:42s} {ours:>16s}  {peer:28s} {ratio:>8s}  {goal:14s} {note}"
+
+    def markdown(self) -> str:
+        """For RESULTS.md."""
+        return "| " + " | ".join(self.cells()) + " |"
+
+
+def _interleaved(
+    context: Context, loggers: list[str], arguments: list[str], pick: str, **steps: int
+) -> dict[str, float]:
+    """The median of a figure per logger, the loggers taking turns."""
+    found: dict[str, list[float]] = {name: [] for name in loggers}
+    for _ in range(context.repeat):
+        for name in loggers:
+            extra = ["--steps", str(steps[name.replace("-", "_")])] if name.replace("-", "_") in steps else []
+            figures = harness.run(context.root, ["write", name, *arguments, *extra])
+            found[name].append(figures[pick])
+    return {name: median(values) for name, values in found.items()}
+
+
+def row_1(context: Context) -> Iterator[Line]:
+    """`log` of 20 floats, back to back."""
+    peers = context.has("sb3-csv", "wandb", "tensorboard", "acme-csv")
+    found = _interleaved(context, ["rollbook", *peers], [], "median_us", tensorboard=3000, wandb=8000)
+    ours = found["rollbook"]
+    yield Line(1, "log of 20 floats, median", ours, "us", goal=2.5)
+    goals = {"sb3-csv": 1 / 12, "wandb": 1 / 45, "tensorboard": 1 / 300}
+    for peer in peers:
+        yield Line(1, "log of 20 floats, median", ours, "us", peer, found[peer], goals.get(peer))
+
+
+def row_2(context: Context) -> Iterator[Line]:
+    """The same among 2 ms of other work: the 99th percentile."""
+    loggers = ["rollbook", *context.has("sb3-csv")]
+    found = _interleaved(context, loggers, ["--steps", "1000", "--pause", "100000"], "p99_us")
+    for peer in loggers[1:] or [""]:
+        yield Line(2, "among 2 ms of work, p99", found["rollbook"], "us", peer, found.get(peer), 1 / 5)
+
+
+def row_3(context: Context) -> Iterator[Line]:
+    """500 keys a row."""
+    loggers = ["rollbook", *context.has("sb3-csv")]
+    found = _interleaved(context, loggers, ["--keys", "500", "--steps", "1500"], "mean_ns_per_point")
+    for peer in loggers[1:] or [""]:
+        yield Line(3, "500 keys a row, mean per point", found["rollbook"], "ns", peer, found.get(peer), 1 / 15)
+
+
+def _net_cpu(context: Context, name: str, steps: int) -> float:
+    """CPU seconds of the whole tree for `steps` rows, less those of a run of one row."""
+    whole = median([harness.run(context.root, ["write", name, "--steps", str(steps)])["cpu_seconds"] for _ in range(3)])
+    one = median([harness.run(context.root, ["write", name, "--steps", "1"])["cpu_seconds"] for _ in range(3)])
+    return whole - one
+
+
+def row_4(context: Context) -> Iterator[Line]:
+    """CPU of the whole process tree per point, from the first log to sealed."""
+    steps = {"rollbook": 40_000, "sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
+    cost = {
+        name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9
+        for name in ["rollbook", *context.has("sb3-csv", "wandb", "tensorboard")]
+    }
+    goals = {"sb3-csv": 1 / 5, "wandb": 1 / 40, "tensorboard": 1 / 150}
+    for peer in list(cost)[1:] or [""]:
+        yield Line(
+            4, "CPU of the tree per point, sealed", cost["rollbook"], "ns", peer, cost.get(peer), goals.get(peer)
+        )
+
+
+def row_5(context: Context) -> Iterator[Line]:
+    """PPO that also logs at every environment step."""
+    if not context.has("sb3-csv"):
+        return
+    loggers = ["none", "rollbook", *context.has("sb3-csv", "tensorboard", "wandb")]
+    best: dict[str, float] = {}
+    for _ in range(context.repeat + 3):
+        for name in loggers:
+            took = harness.run(context.root, ["train", name, "--steps", "6000"])["learn_s"]
+            best[name] = min(best.get(name, took), took)
+    for name in loggers[1:]:
+        over = (best[name] / best["none"] - 1) * 100
+        goal = 3.0 if name == "rollbook" else None
+        yield Line(5, f"PPO, log at every step: {name}", over, "% slower", goal=goal, note="fastest of the repetitions")
+
+
+def row_6(context: Context) -> Iterator[Line]:
+    """Rows lost after SIGKILL at a random moment, of those whose log returned."""
+    lost = 0
+    kills = 5 * context.repeat
+    for n in range(kills):
+        job, done = _kill_after(context, 500 + 331 * n)
+        lost += max(0, done - _rows_left(job.out))
+        job.clean()
+    yield Line(6, f"rows lost in {kills} SIGKILLs", float(lost), "rows", goal=0)
+
+
+def _kill_after(context: Context, steps: int) -> tuple[Job, int]:
+    file = tempfile.NamedTemporaryFile(dir=context.root, delete=False)  # noqa: SIM115 - mapped below, removed with root
+    file.write(bytes(16))
+    file.flush()
+    progress = mmap.mmap(file.fileno(), 16)
+    job = Job(context.root, ["write", "rollbook", "--steps", "1000000", "--progress", file.name, "--chunk", "10000"])
+    while struct.unpack_from("<q", progress, 0)[0] < steps and job.process.poll() is None:
+        time.sleep(0.0002)
+    job.process.kill()
+    wait_all([job])
+    return job, struct.unpack_from("<q", progress, 0)[0]
+
+
+def _rows_left(out: str) -> int:
+    code = (
+        "import glob, sys; from rollbook.store.reader import Book; "
+        "print(Book(glob.glob(sys.argv[1] + '/bench/run-*')[0]).metrics(['m/k00']).num_rows)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, out], env=harness.environment(out), capture_output=True, text=True, check=True
+    )
+    return int(found.stdout)
+
+
+def row_7(context: Context) -> Iterator[Line]:
+    """Import and init."""
+    loggers = ["rollbook", *context.has("tensorboard", "wandb")]
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in loggers}
+    for _ in range(context.repeat):
+        for name in loggers:
+            found[name].append(harness.run(context.root, ["opening", name]))
+    took = {name: median([f["open_s"] for f in runs]) * 1e3 for name, runs in found.items()}
+    heavy = {module for f in found["rollbook"] for module in f["heavy"]}
+    note = f"imports {', '.join(sorted(heavy))}" if heavy else "neither numpy, pyarrow nor torch"
+    yield Line(7, "import and init", took["rollbook"], "ms", goal=80, note=note)
+    yield Line(7, "import and init, memory", median([f["rss_mib"] for f in found["rollbook"]]), "MiB", goal=10)
+    for peer in loggers[1:]:
+        yield Line(7, "import and init", took["rollbook"], "ms", peer, took[peer])
+
+
+def row_8(context: Context) -> Iterator[Line]:
+    """Growth of the training process."""
+    short = harness.run(context.root, ["write", "rollbook", "--steps", "20000", "--chunk", "2000"])
+    long = harness.run(context.root, ["write", "rollbook", "--steps", "2000000", "--chunk", "2000"])
+    # The harness keeps eight bytes a call for its own latencies.
+    own = {20_000: 20_000 * 8 / 2**20, 2_000_000: 2_000_000 * 8 / 2**20}
+    yield Line(8, "memory growth, 400k points", short["rss_growth_mib"] - own[20_000], "MiB", goal=25)
+    yield Line(8, "memory growth, 40M points", long["rss_growth_mib"] - own[2_000_000], "MiB", goal=25)
+
+
+def row_9(context: Context) -> Iterator[Line]:
+    """Bytes on disk per float64 value, clocks included."""
+    loggers = ["rollbook", *context.has("sb3-csv", "wandb", "tensorboard")]
+    size = {}
+    for name in loggers:
+        steps = 3000 if name == "tensorboard" else 20_000
+        size[name] = harness.run(context.root, ["write", name, "--steps", str(steps)])["bytes"] / (steps * 20)
+    yield Line(9, "bytes on disk per value", size["rollbook"], "B", goal=7.5)
+    for peer in loggers[1:]:
+        yield Line(9, "bytes on disk per value", size["rollbook"], "B", peer, size[peer])
+
+
+def row_10(context: Context) -> Iterator[Line]:
+    """Read one series, and all, of 20 x 20k points."""
+    loggers = ["rollbook", *context.has("sb3-csv", "tensorboard")]
+    for name, only, goal in (("one series", "m/k07", 5.0), ("all series", "", 30.0)):
+        took = {}
+        for logger in loggers:
+            steps = 3000 if logger == "tensorboard" else 20_000
+            data = harness.run(context.root, ["write", logger, "--steps", str(steps)], keep=True)["out"]
+            runs = [
+                harness.run(context.root, ["read", logger, "--data", data, "--only", only])["read_s"]
+                for _ in range(context.repeat)
+            ]
+            took[logger] = median(runs) * 1e3 * (20_000 / steps)
+            shutil.rmtree(data, ignore_errors=True)
+        yield Line(10, f"read {name} of 20 x 20k", took["rollbook"], "ms", goal=goal)
+        for peer in loggers[1:]:
+            yield Line(10, f"read {name} of 20 x 20k", took["rollbook"], "ms", peer, took[peer])
+
+
+def row_11(context: Context) -> Iterator[Line]:
+    """Four processes into one run."""
+    import rollbook
+
+    out = tempfile.mkdtemp(dir=context.root)
+    run = rollbook.init("bench", "run", dir=out, sinks=[])
+    folder = str(run.folder)
+    jobs = [Job(context.root, ["join", "rollbook", "--data", folder, "--steps", "5000"])]
+    wait_all_of(jobs)
+    one = jobs[0].figures()["median_us"]
+    jobs = [Job(context.root, ["join", "rollbook", "--data", folder, "--steps", "5000"]) for _ in range(4)]
+    wait_all_of(jobs)
+    four = median([job.figures()["median_us"] for job in jobs])
+    run.finish()
+    rows = run.book.metrics(["m/k00"]).num_rows
+    yield Line(11, "four processes: rows missing", float(25_000 - rows), "rows", goal=0)
+    yield Line(11, "four processes: median cost", four, "us", "one process", one, 1.5)
+
+
+def wait_all_of(jobs: list[Job]) -> None:
+    """Wait for these jobs alone (their run's keeper lives on)."""
+    for job in jobs:
+        job.process.wait()
+
+
+def row_12(context: Context) -> Iterator[Line]:
+    """The envelope of a long series."""
+    import duckdb
+    import numpy as np
+
+    import rollbook
+
+    points = 100_000_000
+    out = tempfile.mkdtemp(dir=context.root)
+    run = rollbook.init("bench", "long", dir=out, sinks=[])
+    rng = np.random.default_rng(0)
+    size = 1_000_000
+    last = 0.0
+    for start in range(0, points, size):
+        walk = last + np.cumsum(rng.standard_normal(size))
+        last = float(walk[-1])
+        run.log_many({"m/x": walk}, env_step=np.arange(start, start + size))
+    run.finish()
+    book = run.book
+    while book.status == "running":
+        time.sleep(0.1)
+    files = [str(path) for path in (Path(run.folder) / "data" / "metrics").glob("*.parquet")]
+    ours, theirs = [], []
+    for _ in range(context.repeat):
+        start_s = time.perf_counter()
+        envelope = run.book.series("m/x", x="env_step", points=2000)
+        ours.append((time.perf_counter() - start_s) * 1e3)
+        assert 1000 <= len(envelope.x) <= 4000, len(envelope.x)
+        start_s = time.perf_counter()
+        duckdb.sql(
+            f'select env_step // {points // 2000} b, min("m/x"), max("m/x"), avg("m/x") from '
+            f"read_parquet({files!r}) "
+            "group by b order by b"
+        ).fetchall()
+        theirs.append((time.perf_counter() - start_s) * 1e3)
+    yield Line(12, "envelope of 100M rows, 2,000 points", median(ours), "ms", goal=40)
+    yield Line(12, "envelope of 100M rows, 2,000 points", median(ours), "ms", "DuckDB scan", median(theirs), 1 / 20)
+
+
+def row_13(context: Context) -> Iterator[Line]:
+    """Listing 10,000 runs, warm."""
+    import rollbook
+
+    out = tempfile.mkdtemp(dir=context.root)
+    run = rollbook.init("bench", "run", dir=out, sinks=[], keeper="inline")
+    run.finish()
+    page = (Path(run.folder) / "run.json").read_text()
+    for n in range(10_000):
+        folder = Path(out) / "bench" / f"run-{n:08d}"
+        folder.mkdir()
+        (folder / "run.json").write_text(page.replace(run.id, f"{n:08d}"))
+    rollbook.open(out).table()
+    took = []
+    for _ in range(context.repeat):
+        start = time.perf_counter()
+        rows = rollbook.open(out).table()
+        took.append((time.perf_counter() - start) * 1e3)
+        assert len(rows) == 10_001, len(rows)
+    yield Line(13, "list 10,000 runs, warm", median(took), "ms", goal=300)
+
+
+ROWS: dict[int, Callable[[Context], Iterator[Line]]] = {
+    1: row_1,
+    2: row_2,
+    3: row_3,
+    4: row_4,
+    5: row_5,
+    6: row_6,
+    7: row_7,
+    8: row_8,
+    9: row_9,
+    10: row_10,
+    11: row_11,
+    12: row_12,
+    13: row_13,
+}
