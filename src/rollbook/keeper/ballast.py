@@ -1,0 +1,67 @@
+"""A file of 4 MiB that is given up when the disk is full: sealing needs space before it frees any."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.keeper.places import keeper_folder
+
+__all__ = ["Ballast"]
+
+_BYTES = 4 * 1024 * 1024
+
+
+class Ballast:
+    """Holds data/keeper/ballast while there is room for it.
+
+    Args:
+      run_folder: the run's folder.
+    """
+
+    def __init__(self, run_folder: str) -> None:
+        self._folder = keeper_folder(run_folder)
+        self.path = os.path.join(self._folder, "ballast")
+
+    def free_bytes(self) -> int | None:
+        """Free space on the run's disk; None where it cannot be told."""
+        try:
+            found = os.statvfs(self._folder)
+        except (OSError, AttributeError):
+            return None
+        return found.f_bavail * found.f_frsize
+
+    def tight(self) -> bool:
+        """Whether there is less room than the ballast itself takes."""
+        free = self.free_bytes()
+        return free is not None and free < _BYTES
+
+    def hold(self) -> None:
+        """Make the file, if it is not there and there is ample room. Never the last bytes of a disk."""
+        free = self.free_bytes()
+        if free is None or free < 16 * _BYTES or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:
+            return
+        try:
+            if os.fstat(fd).st_size < _BYTES:
+                os.posix_fallocate(fd, 0, _BYTES)
+        except OSError:
+            self.give_up()
+        finally:
+            os.close(fd)
+
+    def give_up_if_tight(self) -> bool:
+        """Remove the file if the disk is nearly full. True if that was so."""
+        if self.tight():
+            self.give_up()
+            return True
+        return False
+
+    def give_up(self) -> None:
+        """Remove the file."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            return

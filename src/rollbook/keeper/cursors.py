@@ -1,0 +1,83 @@
+"""Where a sink is: cursor, output position and memory in one file, replaced as a whole.
+
+Because the three are saved together, and the output is cut back to the position at start, a keeper that is killed
+between a write and its save neither loses nor repeats rows in a file sink.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.keeper.places import keeper_folder, read_json, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["SavedCursor", "cursor_path"]
+
+
+def cursor_path(run_folder: str, name: str) -> str:
+    """data/keeper/cursors/<sink>.json."""
+    safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in name) or "sink"
+    return os.path.join(keeper_folder(run_folder), "cursors", f"{safe}.json")
+
+
+class SavedCursor:
+    """What is known about one sink across restarts.
+
+    Attributes:
+      cursor: {writer: {lane: last sequence number delivered}}.
+      position: output file -> length, None for sinks that cannot say.
+      state: the memory of sink and filters, None if they have none.
+      rows, refused: how many rows were delivered, and values not sent because the sink does not take their kind.
+      found: there was something to go on from.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        saved = read_json(path) if path is not None else {}
+        self.found = bool(saved)
+        self.cursor = _as_cursor(saved.get("cursor"))
+        position, state = saved.get("position"), saved.get("state")
+        self.position: dict[str, int] | None = position if isinstance(position, dict) else None
+        self.state: dict[str, Any] | None = state if isinstance(state, dict) else None
+        self.rows, self.refused = _as_count(saved.get("rows")), _as_count(saved.get("refused"))
+
+    def save(self) -> None:
+        """Replace the file.
+
+        Raises:
+          OSError: no space, no permission; the old one is still there.
+        """
+        if self.path is None:
+            return
+        as_text = {writer: {str(lane): seq for lane, seq in lanes.items()} for writer, lanes in self.cursor.items()}
+        data = {
+            "cursor": as_text,
+            "position": self.position,
+            "state": self.state,
+            "rows": self.rows,
+            "refused": self.refused,
+        }
+        try:
+            write_json(self.path, data)
+        except FileNotFoundError:
+            if not os.path.isdir(os.path.dirname(os.path.dirname(self.path))):
+                raise  # the run has gone: do not make a new one
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            write_json(self.path, data)
+
+
+def _as_cursor(found: object) -> dict[str, dict[int, int]]:
+    if not isinstance(found, dict):
+        return {}
+    return {
+        str(writer): {int(lane): seq for lane, seq in lanes.items() if str(lane).isdigit() and type(seq) is int}
+        for writer, lanes in found.items()
+        if isinstance(lanes, dict)
+    }
+
+
+def _as_count(found: object) -> int:
+    return found if type(found) is int and found >= 0 else 0

@@ -1,0 +1,156 @@
+"""Each second: make what was logged survive a power loss, say up to where, and show that rows arrive.
+
+Stores into a mapped file reach the disk when the kernel likes, in any order, and raise no event that others could wait
+for. So the keeper syncs the changed files, writes the durable mark (rows beyond it count only while the machine has not
+been rebooted), and replaces data/keeper/heartbeat, the one file that tails, catalogs and dashboards watch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rollbook.journal.liveness import boot_id
+from rollbook.keeper.places import keeper_folder, read_json, write_json
+from rollbook.keeper.positions import Positions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from rollbook.keeper.positions import JournalFile
+    from rollbook.keeper.writers import KnownWriter
+
+__all__ = ["Durable"]
+
+_HEARTBEAT_SECONDS = 15.0
+"""How often the heartbeat is renewed while a writer lives but logs nothing; readers call a run stale after 60 s."""
+
+
+class Durable:
+    """The positions of all writers of this place, synced and published.
+
+    Args:
+      run_folder: the run's folder.
+      clock: seconds, monotonic.
+    Attributes:
+      lanes: {writer: {lane: last sequence number}} as of the last step, of this place's writers.
+      marks: the same, as far as it is safe on the disk.
+    """
+
+    def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
+        folder = keeper_folder(run_folder)
+        self._journal = os.path.join(run_folder, "data", "journal")
+        self._heartbeat_path = os.path.join(folder, "heartbeat")
+        self._durable_path = os.path.join(folder, "durable.json")
+        self._clock = clock
+        self._positions: dict[str, Positions] = {}
+        self._beat_at = -1e9
+        self.lanes: dict[str, dict[str, int]] = {}
+        self.marks: dict[str, dict[str, int]] = {}
+
+    def step(self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool) -> list[str]:
+        """Sync and publish what is new.
+
+        Args:
+          writers: the writers of this place.
+          alive: one of them may still write; then the heartbeat goes on without rows.
+          alone: there are no writers in other places, whose entries in the two files would have to be kept.
+        Returns:
+          The writers with new rows.
+        Raises:
+          OSError: a file of the keeper cannot be written. What was synced counts at the next step.
+        """
+        changed: list[str] = []
+        present = set()
+        for writer in writers:
+            present.add(writer.id)
+            positions = self._positions.setdefault(writer.id, Positions(writer))
+            lanes = positions.look()
+            settled = positions.settle()
+            before = self.lanes.get(writer.id, {})
+            if any(seq > before.get(lane, 0) for lane, seq in lanes.items()):
+                changed.append(writer.id)
+                # A sealed file takes its numbers with it; the lane's do not go back.
+                self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
+            if self._sync(positions, settled) and writer.id in self.lanes:
+                self.marks[writer.id] = dict(self.lanes[writer.id])
+        for gone in self._positions.keys() - present:
+            del self._positions[gone]
+            self.lanes.pop(gone, None)
+            self.marks.pop(gone, None)
+        if changed:
+            self._publish(self._durable_path, {"boot_id": boot_id(), "marks": self.marks}, "marks", alone)
+        if changed or (alive and self._clock() - self._beat_at >= _HEARTBEAT_SECONDS):
+            self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
+            self._beat_at = self._clock()
+        return changed
+
+    def waiting(self, writers: Iterable[KnownWriter]) -> list[tuple[str, int]]:
+        """(path, bytes) of the journal files that can be sealed: their writers have left them, or have gone."""
+        found: list[tuple[str, int]] = []
+        for writer in writers:
+            positions = self._positions.get(writer.id)
+            gone = writer.closed or writer.dead
+            for file in positions.files.values() if positions is not None else ():
+                if file.left or (gone and file.last):
+                    found.append((file.path, file.size))
+        return found
+
+    def unsealed_bytes(self) -> int:
+        """The size of all journal files of this place."""
+        return sum(file.size for positions in self._positions.values() for file in positions.files.values())
+
+    def _sync(self, positions: Positions, files: list[JournalFile]) -> bool:
+        """Bring files to the disk. False if one could not be: then nothing new is called durable."""
+        for file in files:
+            file.changed = False
+            try:
+                _sync_file(file.path)
+            except FileNotFoundError:  # sealed in between, which is better still
+                continue
+            except OSError:
+                file.changed = True
+                return False
+        if positions.new_names:
+            try:
+                for folder in (positions.writer.folder, self._journal):
+                    _sync_folder(folder)
+                positions.new_names = False
+            except OSError:
+                return False
+        return True
+
+    def _publish(self, path: str, data: dict[str, Any], inside: str, alone: bool) -> None:
+        if not alone:
+            # Other places' keepers write here too: keep their entries. Two at one moment may lose one for a second.
+            found = read_json(path)
+            theirs = found.get(inside) if inside else found
+            mine = data[inside] if inside else data
+            merged = {**(theirs if isinstance(theirs, dict) else {}), **mine}
+            data = {**data, inside: merged} if inside else merged
+        write_json(path, data)
+
+
+def _sync_file(path: str) -> None:
+    fd = os.open(path, (os.O_RDWR if os.name == "nt" else os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        if sys.platform == "darwin":  # fsync there stops at the drive's own cache
+            import fcntl
+
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        else:
+            getattr(os, "fdatasync", os.fsync)(fd)
+    finally:
+        os.close(fd)
+
+
+def _sync_folder(path: str) -> None:
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,321 @@
+"""Rows to sinks, each sink with a cursor of its own that survives the keeper.
+
+    forwarder = Forwarder(run_folder, Jsonl(), name="jsonl")
+    forwarder.step()            # deliver what is new; never raises
+    forwarder.close()
+
+A file sink gets every row exactly once, over any number of kills. A sink that cannot say where it is (a web service)
+gets every row at least once, with (writer, lane, seq) as the key to tell repetitions by. A sink that fails is
+offered the same rows again after growing pauses. Rows of abandoned attempts are forwarded as they came.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rollbook.keeper.cursors import SavedCursor, cursor_path
+from rollbook.keeper.local import LocalSinks
+from rollbook.keeper.places import read_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Row, RunInfo, Sink
+
+__all__ = ["Forwarder", "LocalSinks", "replay", "run_info"]
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+_STEP_SECONDS = 1.0
+"""How long one step goes on with a backlog before others get their turn."""
+
+
+class Forwarder:
+    """Feeds one sink. Used by one thread at a time; `step` never raises.
+
+    Args:
+      run_folder: the run's folder.
+      sink: the sink, with its filters in front; or a function that makes a fresh one, which is then used to start over
+        after a failure of a file sink that may have left half of its rows behind.
+      name: its name, unique within the run: names the file the cursor is saved in. "" saves nothing.
+      every_seconds: deliver at most so often, and then only the newest row of each stream. None: every row.
+      info: what the sink learns about its run; by default read from run.json at start.
+      this_attempt: leave out the rows of earlier attempts, which a screen has no use for.
+      clock: seconds, monotonic.
+      say: takes (cause, words) for the log; asked to say each cause once.
+    Attributes:
+      rows, refused, failures: rows delivered; values left out because the sink does not take their kind; failed tries.
+      caught_up: nothing was left behind the cursor at the last step.
+      newest: unix time of the newest row delivered, 0.0 for none.
+    """
+
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        sink: Sink | Callable[[], Sink],
+        *,
+        name: str = "",
+        every_seconds: float | None = None,
+        info: RunInfo | None = None,
+        this_attempt: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str, str], None] = lambda cause, words: None,
+    ) -> None:
+        from rollbook.journal.reader import JournalReader
+        from rollbook.keeper.sealed import LazySealed
+
+        self.name, self.every_seconds = name or type(sink).__name__, every_seconds
+        self._folder = os.path.abspath(os.fspath(run_folder))
+        self._path = cursor_path(self._folder, name) if name else None
+        given: Any = sink
+        self._make: Callable[[], Sink] | None = None if hasattr(sink, "write") else given
+        self._sink: Sink | None = given if hasattr(sink, "write") else None
+        self._info, self._this_attempt, self._clock, self._say = info, this_attempt, clock, say
+        self._saved = SavedCursor(self._path)
+        self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder))
+        self._started = self._closed = False
+        self._not_before = self._due = -1e9
+        self._pause = 0.0
+        self.failures = 0
+        self.caught_up = False
+        self.newest = 0.0
+
+    @property
+    def rows(self) -> int:
+        """Rows delivered, over all lives of the run's keepers."""
+        return self._saved.rows
+
+    @property
+    def refused(self) -> int:
+        """Values not sent because the sink does not take their kind."""
+        return self._saved.refused
+
+    @property
+    def failing(self) -> bool:
+        """The last try failed, and the next one waits for its time."""
+        return self._pause > 0.0
+
+    def is_file(self) -> bool:
+        """Whether the sink writes files it can cut back: quick enough to be fed between other things."""
+        return _truncatable(self._ready_sink())
+
+    def step(self, *, flush: bool = False) -> bool:
+        """Deliver what is new, if it is time.
+
+        Args:
+          flush: now, whatever `every_seconds` says; a failing sink still has its pause.
+        Returns:
+          True when nothing is left to deliver, as far as this step could see.
+        """
+        now = self._clock()
+        if self._closed or now < self._not_before or (now < self._due and not flush):
+            return self.caught_up and not self.failing
+        try:
+            self._start()
+            self.caught_up = self._deliver_newest() if self.every_seconds is not None else self._deliver_all()
+        except Exception as err:
+            self._failed(err)
+            return False
+        self._pause = 0.0
+        self._due = now + (self.every_seconds or 0.0)
+        return self.caught_up
+
+    def end(self) -> None:
+        """Tell the sink that nothing follows: a final mark, for a run that could not say so itself. Not saved."""
+        if not self._started or self._closed or self.failing:
+            return
+        try:
+            self._ready_sink().write([_final_mark()])
+        except Exception as err:
+            self._failed(err)
+
+    def close(self) -> None:
+        """Close the sink. The cursor stays as it was: what a filter still held back is written again by a successor."""
+        if self._closed:
+            return
+        self._closed = True
+        self._reader.close()
+        if self._started and self._sink is not None:
+            try:
+                self._sink.close()
+            except Exception as err:
+                self._failed(err)
+
+    # -- below: the parts of a step, which may raise
+
+    def _ready_sink(self) -> Sink:
+        if self._sink is None:
+            assert self._make is not None
+            self._sink = self._make()
+        return self._sink
+
+    def _start(self) -> None:
+        if self._started:
+            return
+        sink = self._ready_sink()
+        self._info = self._info if self._info is not None else run_info(self._folder)
+        sink.open(_with_resumed(self._info, self._saved.found))
+        if _truncatable(sink):
+            sink.truncate(self._saved.position or {})  # type: ignore[attr-defined]
+        if self._saved.state is not None and hasattr(sink, "set_state"):
+            try:
+                sink.set_state(self._saved.state)
+            except Exception as err:  # its options changed with a resume: it begins afresh
+                self._say(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
+        self._started = True
+
+    def _deliver_all(self) -> bool:
+        until = self._clock() + _STEP_SECONDS
+        for rows, cursor in self._reader.batches(self._saved.cursor):
+            self._write(rows, cursor)
+            if self._clock() >= until:
+                return not self._reader.has_news(self._saved.cursor)
+        return True
+
+    def _deliver_newest(self) -> bool:
+        cursor = {writer: dict(lanes) for writer, lanes in self._saved.cursor.items()}
+        self._write(self._reader.newest_rows(cursor), cursor)
+        return True
+
+    def _write(self, rows: Sequence[Row], cursor: dict[str, dict[int, int]]) -> None:
+        sink, saved = self._ready_sink(), self._saved
+        if self._this_attempt and self._info is not None:
+            rows = [row for row in rows if row.attempt >= self._info.attempt]
+        sendable, refused = _acceptable(rows, sink.accepts)
+        if sendable:
+            sink.write(sendable)
+            self.newest = max(self.newest, sendable[-1].time)
+        elif cursor == saved.cursor:
+            return
+        if refused and not saved.refused:
+            self._say(f"refused:{self.name}", f"sink {self.name} does not take some kinds of values; they are left out")
+        saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
+        if _truncatable(sink):
+            saved.position = dict(sink.position())  # type: ignore[attr-defined]
+        if hasattr(sink, "state"):
+            saved.state = sink.state()
+        try:
+            saved.save()
+        except OSError as err:
+            # Delivered but not noted. Going on is right: only a kill before the next save could repeat these rows
+            # in a sink without a position.
+            self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
+
+    def _failed(self, err: Exception) -> None:
+        self.failures += 1
+        self.caught_up = False
+        self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, self._pause * 2.0))
+        self._not_before = self._clock() + self._pause
+        self._say(
+            f"sink:{self.name}",
+            f"sink {self.name} failed ({type(err).__name__}: {err}); the rows are kept and offered again",
+        )
+        if self._make is not None and self._started and _truncatable(self._ready_sink()):
+            # A file sink may have half of the rows in its files: begin again, cut back to where it was.
+            try:
+                self._ready_sink().close()
+            except Exception as again:
+                self._say(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
+            self._sink, self._started = None, False
+
+
+def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4096) -> int:
+    """Forward a whole run into a sink, from its first row on; file sinks are written anew. The sink is closed.
+
+    Returns:
+      How many rows were delivered.
+    Raises:
+      Whatever the sink raises; NotARun if there is no run.
+    """
+    from rollbook.journal.reader import JournalReader
+    from rollbook.keeper.sealed import LazySealed
+
+    folder = os.path.abspath(os.fspath(run_folder))
+    sink.open(run_info(folder))
+    try:
+        if _truncatable(sink):
+            sink.truncate({})  # type: ignore[attr-defined]
+        delivered, last = 0, ""
+        with JournalReader(folder, sealed=LazySealed(folder)) as reader:
+            for rows, _cursor in reader.batches({}, most_rows):
+                sendable, _refused = _acceptable(rows, sink.accepts)
+                if sendable:
+                    sink.write(sendable)
+                    delivered, last = delivered + sum(not row.mark for row in sendable), sendable[-1].mark
+        if last != "final":
+            sink.write([_final_mark()])
+    finally:
+        sink.close()
+    return delivered
+
+
+def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
+    """What a sink learns about a run, from its run.json.
+
+    Raises:
+      NotARun: there is no run.json that can be read.
+    """
+    from pathlib import Path
+
+    from rollbook.errors import NotARun
+    from rollbook.protocols import RunInfo
+
+    folder = Path(os.path.abspath(os.fspath(run_folder)))
+    info = read_json(str(folder / "run.json"))
+    if not info:
+        raise NotARun(f"{folder} was given as a run; it has no run.json that can be read. Give the folder of one run.")
+    attempts = info.get("attempts")
+    newest = attempts[-1] if isinstance(attempts, list) and attempts and isinstance(attempts[-1], dict) else {}
+    number = newest.get("n")
+    config, tags, seed, group = info.get("config"), info.get("tags"), info.get("seed"), info.get("group")
+    return RunInfo(
+        folder=folder,
+        project=str(info.get("project") or ""),
+        name=str(info.get("name") or ""),
+        id=str(info.get("id") or ""),
+        attempt=number if type(number) is int else 1,
+        clocks=tuple(map(str, info.get("clocks") or ())),
+        config=config if isinstance(config, dict) else {},
+        seed=seed if type(seed) is int else None,
+        group=None if group is None else str(group),
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        notes=str(info.get("notes") or ""),
+        x=x or str(info.get("x") or ""),
+        resumed=False,
+    )
+
+
+def _final_mark() -> Row:
+    from rollbook.protocols import Row
+
+    return Row(time.time(), {}, {}, mark="final")
+
+
+def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
+    from dataclasses import replace
+
+    return replace(info, resumed=resumed or info.resumed)
+
+
+def _truncatable(sink: object) -> bool:
+    return hasattr(sink, "position") and hasattr(sink, "truncate")
+
+
+def _acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row], int]:
+    """The rows with only those values that a sink takes, and how many values were left out."""
+    from rollbook.protocols import Row
+
+    kept: list[Row] = []
+    refused = 0
+    for row in rows:
+        values = row.values
+        if row.mark or accepts.issuperset(map(type, values.values())):
+            kept.append(row)
+            continue
+        some = {key: value for key, value in values.items() if type(value) in accepts}
+        refused += len(values) - len(some)
+        if some:
+            kept.append(Row(row.time, row.clocks, some, row.scope, row.writer, row.lane, row.seq, row.attempt))
+    return kept, refused

@@ -1,0 +1,200 @@
+"""Starting the keeper from the training process, and waiting for it: a few milliseconds, never a fork of the trainer.
+
+launch(run.folder)                  # returns at once; the keeper is nobody's child
+...
+wait_done(run.folder, timeout=10)    # after closed.json was written
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from rollbook.journal.liveness import is_alive, same_place
+from rollbook.keeper.places import Lock, keeper_folder, read_json, state_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["PATH_VARIABLE", "launch", "wait_done"]
+
+PATH_VARIABLE = "ROLLBOOK_KEEPER_PATH"
+"""Hands the trainer's module path to the keeper, which starts without `site`."""
+
+_START_SECONDS = 5.0
+"""How long `wait_done` gives a keeper that was started by this process to take its lock."""
+
+_started: dict[str, float] = {}  # run folder -> until when its keeper may still be on its way (monotonic seconds)
+
+# The shell starts the keeper in the background and ends; so the keeper is re-parented before anybody could wait for it.
+_SCRIPT = "trap '' HUP INT; \"$@\" &"
+
+
+def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> bool:
+    """Start the keeper of a run, unless one is at work here already.
+
+    It lives in a session of its own, with no descriptor of ours, and writes to data/keeper/log.
+
+    Args:
+      run_folder: the run's folder; its writer.json should exist, for a keeper without living writers ends by itself.
+      python: the interpreter to start.
+    Returns:
+      True if a keeper was started, False if one is at work.
+    Raises:
+      OSError: it cannot be started: no interpreter to start (a frozen program), no permission, no processes left.
+    """
+    folder = keeper_folder(os.fspath(run_folder))
+    os.makedirs(folder, exist_ok=True)
+    if Lock(os.fspath(run_folder)).taken():
+        return False
+    if not python or getattr(sys, "frozen", False):
+        raise OSError("this program has no Python interpreter of its own to start a keeper with; use keeper='thread'")
+    command = [python, "-I", "-S", *_program(), "--background", os.path.abspath(run_folder)]
+    environment = dict(os.environ)
+    environment[PATH_VARIABLE] = os.pathsep.join(os.path.abspath(p) for p in sys.path if isinstance(p, str))
+    _start(command, environment, os.path.join(folder, "log"))
+    _started[os.path.abspath(run_folder)] = time.monotonic() + _START_SECONDS
+    return True
+
+
+def _program() -> list[str]:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    program = os.path.join(package, "keeper", "__main__.py")
+    if os.path.isfile(program):
+        return [program]  # so that `ps` shows what it is
+    place = os.path.dirname(package)
+    return ["-c", f"import sys; sys.path.append({place!r}); from rollbook.keeper.process import main; main()"]
+
+
+def _start(command: list[str], environment: dict[str, str], log: str) -> None:
+    spawn: Any = getattr(os, "posix_spawn", None)
+    if spawn is None:
+        _start_with_subprocess(command, environment, log)
+        return
+    import signal
+
+    options: dict[str, Any] = {
+        "file_actions": [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+        ],
+        # Nothing the trainer did to its signals may reach the keeper.
+        "setsigmask": (),
+        "setsigdef": (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM),
+        "setsid": True,
+    }
+    through_shell = ["/bin/sh", "-c", _SCRIPT, "rollbook-keeper", *command]
+    # Without a shell the new process forks once more by itself: the same, but Python has to start first.
+    for argv in (through_shell, [*command, "--detach"]):
+        for _ in range(2):
+            try:
+                pid = spawn(argv[0], argv, environment, **options)
+                break
+            except NotImplementedError:  # no setsid here: the keeper calls it itself
+                options.pop("setsid", None)
+            except FileNotFoundError:
+                if argv is not through_shell:
+                    raise
+                pid = 0
+                break
+        if pid:
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:  # the trainer ignores SIGCHLD, or another thread waits for all children
+                pass
+            return
+
+
+def _start_with_subprocess(command: list[str], environment: dict[str, str], log: str) -> None:
+    import subprocess
+
+    options: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        # A job object may end all its processes with the trainer; leaving it is not always allowed.
+        attempts = [{"creationflags": flags | subprocess.CREATE_BREAKAWAY_FROM_JOB}, {"creationflags": flags}]
+    else:
+        attempts = [options]
+        command = [*command, "--detach"]
+    with open(log, "ab") as file:
+        for n, how in enumerate(attempts):
+            try:
+                process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=file,
+                    close_fds=True,
+                    **how,  # type: ignore[arg-type,unused-ignore]
+                )
+                break
+            except PermissionError:
+                if n + 1 == len(attempts):
+                    raise
+    if sys.platform == "win32":
+        process.returncode = 0  # it is meant to outlive us: no ResourceWarning
+    else:
+        process.wait()
+
+
+def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
+    """Wait until the keeper of this place has brought the rows of every closed writer to sinks and Parquet.
+
+    Call it after closed.json was written. Blocks up to `timeout` seconds and changes nothing in the run folder.
+
+    Returns:
+      True when it has; False when time ran out, or no keeper is at work (it died, or was never started).
+    """
+    folder = os.fspath(run_folder)
+    lock, path, wanted = Lock(folder), state_path(folder), _closed_writers(folder)
+    began = time.monotonic()
+    # A keeper that was started a moment ago has no lock yet.
+    starting_until = _started.get(os.path.abspath(folder), began - 1.0)
+    rung: object = None
+    while True:
+        at_work = lock.taken()  # before the state: a keeper says "done" first and then lets go
+        state = read_json(path)
+        if wanted.issubset(_names(state.get("complete"))):
+            return True
+        if at_work and rung != state.get("pid") and _ring(state):
+            rung = state.get("pid")
+        now = time.monotonic()
+        if now - began >= timeout or (not at_work and now > starting_until):
+            return False
+        time.sleep(min(0.01 if now - began < 1.0 else 0.05, max(0.0, began + timeout - now)))
+
+
+def _closed_writers(run_folder: str) -> set[str]:
+    """The writers of this place that have said goodbye."""
+    journal = os.path.join(run_folder, "data", "journal")
+    try:
+        names = os.listdir(journal)
+    except OSError:
+        return set()
+    return {
+        name
+        for name in names
+        if os.path.exists(os.path.join(journal, name, "closed.json"))
+        and same_place(read_json(os.path.join(journal, name, "writer.json")))
+    }
+
+
+def _names(value: object) -> set[object]:
+    return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
+
+
+def _ring(state: dict[str, Any]) -> bool:
+    """Wake a keeper process that would otherwise look again within a second."""
+    if state.get("bell") != "USR1" or state.get("pid") == os.getpid() or is_alive(state) is not True:
+        return False
+    import signal
+
+    try:
+        os.kill(state["pid"], signal.SIGUSR1)
+    except (OSError, AttributeError):
+        return False
+    return True

@@ -1,0 +1,56 @@
+"""Sinks that live in the training process: the terminal, and sink objects the user made."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["LocalSinks"]
+
+
+class LocalSinks:
+    """Feeds sinks from the journal's files, in the thread that calls `step`. Nothing here raises.
+
+    Importing and making it costs nothing; what it needs is loaded at the first step.
+
+    Args:
+      run_folder: the run's folder.
+      specs: sink objects, and {"name": "terminal", …}.
+    """
+
+    def __init__(self, run_folder: str | os.PathLike[str], specs: Sequence[Any]) -> None:
+        self._run_folder, self._specs = os.fspath(run_folder), list(specs)
+        self._sinks: Any = None
+        self._said: set[str] = set()
+
+    def step(self) -> None:
+        """Deliver what is new, about once a second."""
+        if self._ready():
+            self._sinks.step()
+
+    def close(self) -> None:
+        """Deliver the rest and close the sinks. Calling it twice is fine."""
+        if self._ready():
+            self._sinks.step(flush=True)
+            self._sinks.close(ended=False)
+        self._specs = []
+
+    def _ready(self) -> bool:
+        if self._sinks is None and self._specs:
+            from rollbook.keeper.sinks import Sinks
+
+            self._sinks = Sinks(self._run_folder, self._specs, inline=True, say=self._say)
+        return self._sinks is not None
+
+    def _say(self, cause: str, words: str) -> None:
+        if cause not in self._said:
+            self._said.add(cause)
+            import warnings
+
+            from rollbook.errors import RollbookWarning
+
+            warnings.warn(words, RollbookWarning, stacklevel=2)

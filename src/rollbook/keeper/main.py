@@ -1,0 +1,430 @@
+"""The keeper's loop: watch, sync, forward, sample, seal; and when the last writer here has gone, finish the book.
+
+    Keeper(run.folder).run()                    # in a process of its own, see `keeper.process`
+    Keeper(run.folder).start_thread()           # in the training process
+    Keeper(run.folder).run_to_end()             # once, when everything has been written
+
+It never outlives its work, and nothing depends on it: whatever it left undone, the next keeper of this place, or
+`rollbook repair`, does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from rollbook.journal.liveness import identity
+from rollbook.keeper.ballast import Ballast
+from rollbook.keeper.durable import Durable
+from rollbook.keeper.ending import mark_crashed
+from rollbook.keeper.host_rows import HostRows
+from rollbook.keeper.places import Lock, keeper_folder, read_json, state_path, sweep, write_json
+from rollbook.keeper.sealing import Sealing
+from rollbook.keeper.writers import Writers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from rollbook.keeper.writers import KnownWriter
+
+__all__ = ["Keeper", "wait"]
+
+_STEP_SECONDS = 1.0
+_BUSY_SECONDS = 0.05
+_QUICK_SECONDS = 0.01
+_GRACE_SECONDS = 2.0
+"""How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
+_DRAIN_SECONDS = 600.0
+"""How long a finished run's keeper goes on offering rows to a sink that fails. Its cursor stays for a later one."""
+_BALLAST_EVERY = 30.0
+_MOST_SEAL_FAILURES = 3
+
+
+class Keeper:
+    """Looks after one run on this host and in this pid namespace.
+
+    Args:
+      run_folder: the run's folder.
+      sinks: sink objects (or entries as in plan.json) beside those of data/keeper/plan.json.
+      clock: seconds, monotonic.
+      seal_command: run instead of the sealing module, with the run's folder and perhaps --final behind it.
+      sinks_in_turn: feed services in the keeper's own thread as well, one after the other.
+    Attributes:
+      phase: "running", "waiting" (its own writers are done; others elsewhere still write), "done", "taken" (another
+        keeper is at work) or "gone" (the run's folder was moved or removed).
+      complete: ids of writers whose rows have all reached sinks, and Parquet if the phase is "done".
+    """
+
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        sinks: Sequence[Any] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        seal_command: Sequence[str] | None = None,
+        sinks_in_turn: bool = False,
+    ) -> None:
+        self.folder = os.path.abspath(os.fspath(run_folder))
+        self.phase = "running"
+        self.complete: set[str] = set()
+        self.bell = ""
+        self._own_folder = keeper_folder(self.folder)
+        self._live_sinks, self._sinks_in_turn, self._clock = list(sinks), sinks_in_turn, clock
+        self._lock = Lock(self.folder)
+        self._locked = False
+        self._writers = Writers(self.folder, clock)
+        self._durable = Durable(self.folder, clock)
+        self._ballast = Ballast(self.folder)
+        self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
+        self._plan_stamp: Any = None
+        self._wanted: Any = None
+        self._info: dict[str, Any] = {}
+        self._sinks: Any = None
+        self._host = HostRows(self.folder, None, self._pids, clock)
+        self._began = clock()
+        self._ballast_at = -1e9
+        self._due = self._began
+        self._late = 0.0
+        self._ending_since: float | None = None
+        self._final_sealed = False
+        self._flushing: frozenset[str] = frozenset()
+        self._hurry_until: float | None = None
+        self._said: set[str] = set()
+        self._state: dict[str, Any] = {}
+        self._thread: Any = None
+        self._wake: Any = None
+
+    # -- ways to run it
+
+    def run(self, wait_for: Callable[[float, list[int]], None] | None = None) -> str:
+        """Step until the work is done. Returns the phase it ended in.
+
+        Args:
+          wait_for: waits up to so many seconds, less when one of these descriptors becomes readable.
+        """
+        while True:
+            pause = self.step()
+            if pause is None:
+                return self.phase
+            if pause > 0.0:
+                (wait_for or wait)(pause, self._writers.filenos())
+
+    def run_to_end(self, seconds: float | None = None) -> bool:
+        """Do all that can be done for writers that have gone, and stop: at once if another keeper is at work.
+
+        Returns:
+          True if every closed writer's rows have reached sinks and Parquet; False if `seconds` ran out, or another
+          keeper is at work.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            pause = self.step()
+            if pause is None:
+                return self.phase == "done"
+            done = self._closed_here() <= self.complete
+            if done or (until is not None and time.monotonic() >= until):
+                self.leave()
+                return done
+            wait(min(pause, 0.05), self._writers.filenos())
+
+    def start_thread(self) -> Keeper:
+        """Run in a daemon thread of this process. Returns itself."""
+        import threading
+
+        self._wake = threading.Event()
+
+        def wait_for(pause: float, _descriptors: list[int]) -> None:
+            self._wake.wait(pause)
+            self._wake.clear()
+
+        self._thread = threading.Thread(target=self.run, args=(wait_for,), name="rollbook-keeper", daemon=True)
+        self._thread.start()
+        return self
+
+    def finish(self, seconds: float) -> bool:
+        """Wait up to `seconds` for a keeper thread to bring all closed writers' rows home. True when it has."""
+        until = time.monotonic() + seconds
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
+            if self._closed_here() <= self.complete and self.phase != "running":
+                return True
+            self._wake.set()
+            self._thread.join(0.02)
+        return self._closed_here() <= self.complete
+
+    def hurry(self, seconds: float = 30.0) -> None:
+        """The system wants us gone (SIGTERM): go on while writers live, for at most so long. The second time: now."""
+        self._hurry_until = -1e9 if self._hurry_until is not None else self._clock() + seconds
+
+    def leave(self) -> None:
+        """Stop without finishing the book; the next keeper goes on from what is on the disk."""
+        self._host.close()
+        if self._sinks is not None:
+            self._sinks.close(ended=False)
+            self._sinks = None
+        self._sealing.stop()
+        self._ballast.give_up()
+        self._writers.let_go()
+        self._lock.release()
+        self._locked = False
+
+    # -- one step
+
+    def step(self) -> float | None:
+        """Do once what is due. Returns how long the next step can wait, in seconds; None when there is nothing left."""
+        started = self._clock()
+        self._late = max(self._late, started - self._due)
+        if not self._take_lock():
+            return None
+        if not os.path.isdir(self._own_folder) or not self._lock.held():
+            self.phase = "taken" if os.path.isdir(self._own_folder) else "gone"
+            self.leave()
+            return None
+        self._writers.look()
+        here, living, elsewhere = self._writers.here(), self._writers.living(), self._writers.elsewhere()
+        # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards.
+        closed = frozenset(writer.id for writer in here if writer.closed)
+        self._guard("sync", lambda: self._sync(here, bool(living), not elsewhere))
+        self._guard("plan", self._read_plan)
+        if not here and started - self._began < _GRACE_SECONDS:
+            return self._next(0.05)
+        if self._hurry_until is not None and started >= self._hurry_until:
+            self.leave()
+            return None
+        pause = self._keep(here, closed) if living else self._finish_book(here, closed, bool(elsewhere))
+        if pause is None:
+            return None if self._done() else self._next(0.0)
+        return self._next(pause)
+
+    def _next(self, pause: float) -> float:
+        self._due = self._clock() + pause
+        return pause
+
+    def _take_lock(self) -> bool:
+        if self._locked:
+            return True
+        try:
+            os.makedirs(self._own_folder, exist_ok=True)
+            self._locked = self._lock.acquire()
+        except OSError as err:
+            self._say("lock", f"the keeper's lock cannot be taken: {err}")
+        if not self._locked:
+            self.phase = "taken"
+            return False
+        sweep(self._own_folder)
+        self._tell("running")
+        return True
+
+    def _sync(self, here: list[KnownWriter], alive: bool, alone: bool) -> None:
+        for id in self._durable.step(here, alive=alive, alone=alone):
+            self._writers.sign(id)
+        if not alone:
+            beats = read_json(os.path.join(self._own_folder, "heartbeat"))
+            for writer in self._writers:
+                if not writer.here:
+                    self._writers.hear(writer.id, beats.get(writer.id))
+
+    def _keep(self, here: list[KnownWriter], closed: frozenset[str]) -> float:
+        """What is done while a writer lives."""
+        self._ending_since, self._final_sealed = None, False
+        if self.phase != "running":
+            self._tell("running")
+        now = self._clock()
+        if now - self._ballast_at >= _BALLAST_EVERY:
+            self._ballast_at = now
+            self._ballast.hold()
+        fresh = closed - self.complete
+        drained = self._feed(fresh)
+        if fresh and drained:
+            self.complete |= fresh
+            self._tell("running")
+        self._guard("host", self._sample)
+        self._sealing.step(self._durable.waiting(here))
+        if not drained and not self._failing():
+            return 0.0
+        return _BUSY_SECONDS if self._sealing.busy or fresh else _STEP_SECONDS
+
+    def _finish_book(self, here: list[KnownWriter], closed: frozenset[str], others: bool) -> float | None:
+        """What is left to do when no writer of this place lives; None when it is done."""
+        now = self._clock()
+        if self._ending_since is None:
+            self._ending_since = now
+            self._guard("host", self._host.close)
+        main = self._writers.main()
+        if main is not None and main.dead and not others:
+            self._guard("status", lambda: mark_crashed(self.folder, main.id))
+        drained = self._feed(frozenset(writer.id for writer in here))
+        if not drained and now - self._ending_since < _DRAIN_SECONDS:
+            return _BUSY_SECONDS if self._failing() else _QUICK_SECONDS
+        if others and main is not None and main.here:
+            # Their rows reach this folder, and only this keeper forwards them.
+            self._sealing.step(self._durable.waiting(here))
+            if self.phase != "waiting" or not closed <= self.complete:
+                self.complete |= closed
+                self._tell("waiting")
+            return _STEP_SECONDS
+        if not self._final_sealed:
+            ended = self._sealing.poll()
+            if ended and self._sealing.was_final == (not others):
+                self._final_sealed = True
+            elif self._sealing.failures >= _MOST_SEAL_FAILURES:
+                self._say("unsealed", "what could not be sealed stays in the journal, where readers find it")
+                self._final_sealed = True
+            else:
+                self._sealing.begin(final=not others)
+                return _QUICK_SECONDS
+        self.complete |= closed
+        return None
+
+    def _done(self) -> bool:
+        """Put everything away; False if a writer came in that very moment."""
+        main = self._writers.main()
+        if self._sinks is not None:
+            self._sinks.close(ended=main is not None and main.dead)
+            self._sinks = None
+            self._plan_stamp = self._wanted = None
+        self._ballast.give_up()
+        self._writers.look()
+        if self._writers.living():
+            return False
+        self._tell("done")
+        self._lock.release()
+        self._locked = False
+        # A writer that came while we still held the lock has seen it taken, and started no keeper.
+        self._writers.look()
+        if self._writers.living():
+            self.phase = "running"
+            return False
+        self._writers.let_go()
+        return True
+
+    # -- its parts
+
+    def _read_plan(self) -> None:
+        """Follow plan.json and run.json: sinks are built anew when either asks for others."""
+        paths = [os.path.join(self._own_folder, "plan.json"), os.path.join(self.folder, "run.json")]
+        main = self._writers.main()
+        owner = main is not None and main.here
+        stamp = (owner, *map(_stamp, paths))
+        if stamp == self._plan_stamp:
+            return
+        self._plan_stamp = stamp
+        plan, self._info = read_json(paths[0]), read_json(paths[1])
+        wanted = (owner, plan, self._attempt(), bool(self._info))
+        if wanted == self._wanted:
+            return
+        self._wanted = wanted
+        seconds = plan.get("host_seconds", 10)
+        every = float(seconds) if isinstance(seconds, (int, float)) else None
+        self._host.close()
+        self._host = HostRows(self.folder, every, self._pids, self._clock)
+        if self._sinks is not None:
+            self._sinks.close(ended=False)
+            self._sinks = None
+        listed = plan.get("sinks")
+        specs = [s for s in listed if isinstance(s, dict) and "name" in s] if isinstance(listed, list) and owner else []
+        if self._info and (specs or self._live_sinks):
+            from rollbook.keeper.sinks import Sinks
+
+            self._sinks = Sinks(
+                self.folder,
+                [*specs, *self._live_sinks],
+                x=str(plan.get("x") or ""),
+                clock=self._clock,
+                say=self._say,
+                inline=self._sinks_in_turn,
+            )
+
+    def _attempt(self) -> int:
+        attempts = self._info.get("attempts")
+        return len(attempts) if isinstance(attempts, list) and attempts else 1
+
+    def _feed(self, finished: frozenset[str]) -> bool:
+        """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
+        if self._sinks is None:
+            return True
+        if finished - self._flushing:
+            self._flushing = finished
+            self._sinks.ask_all()
+        try:
+            return bool(self._sinks.step(flush=bool(finished)))
+        except Exception as err:  # a fault of ours must not keep the rest from being done
+            self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
+            return True
+
+    def _failing(self) -> bool:
+        return self._sinks is not None and bool(self._sinks.failing())
+
+    def _sample(self) -> None:
+        self._host.prepare()
+        if not self._host.due():
+            return
+        own = {
+            "rollbook/keeper/lag_seconds": self._late,
+            "rollbook/keeper/unsealed_bytes": float(self._durable.unsealed_bytes()),
+            "rollbook/keeper/seal_failures": float(self._sealing.failures),
+            **(self._sinks.lag(time.time()) if self._sinks is not None else {}),
+        }
+        self._late = 0.0
+        clocks = self._info.get("clocks")
+        names = tuple(map(str, clocks)) if isinstance(clocks, list) else ()
+        self._host.write(self._attempt(), names, own)
+        self._writers.disregard(self._host.writer_id)
+
+    def _pids(self) -> list[int]:
+        return sorted({writer.pid for writer in self._writers.living()})
+
+    def _closed_here(self) -> set[str]:
+        return {writer.id for writer in self._writers.here() if writer.closed}
+
+    def _guard(self, cause: str, work: Callable[[], object]) -> None:
+        """One part that fails must not keep the others from their work."""
+        try:
+            work()
+        except Exception as err:
+            if isinstance(err, OSError) and err.errno == 28:
+                self._ballast.give_up()
+            self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
+
+    def _tell(self, phase: str) -> None:
+        """Say in state.json how far we are: `finish()` of the training process looks there."""
+        self.phase = phase
+        state = {**identity(), "phase": phase, "complete": sorted(self.complete), "bell": self.bell}
+        if state != self._state:
+            self._state = state
+            self._guard("state", lambda: write_json(state_path(self.folder), state))
+
+    def _say(self, cause: str, words: str) -> None:
+        """A line in data/keeper/log, once per cause."""
+        if cause in self._said:
+            return
+        self._said.add(cause)
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
+        try:
+            with open(os.path.join(self._own_folder, "log"), "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(line)
+        except OSError:
+            return
+
+
+def wait(seconds: float, descriptors: list[int]) -> None:
+    """Sleep, but wake when a watched writer ends."""
+    if not descriptors or sys.platform == "win32":
+        time.sleep(seconds)
+        return
+    import select
+
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, select.POLLIN)
+    poller.poll(seconds * 1000)
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns

@@ -1,0 +1,209 @@
+"""The keeper's own files inside a run, its lock, and small JSON files that are replaced as a whole.
+
+Light on purpose: `launch` imports it in the training process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from rollbook.journal.liveness import host_name, identity, is_alive, pid_namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Lock", "keeper_folder", "place_name", "read_json", "state_path", "sweep", "write_json"]
+
+
+def keeper_folder(run_folder: str) -> str:
+    """`data/keeper` of a run, an absolute path."""
+    return os.path.join(os.path.abspath(run_folder), "data", "keeper")
+
+
+def place_name() -> str:
+    """Names what one keeper looks after: this host, and on it this pid namespace (a keeper sees no other processes)."""
+    host = "".join(c if c.isalnum() or c in "-_." else "-" for c in host_name()) or "host"
+    space = pid_namespace()
+    return f"{host}.{space}" if space else host
+
+
+def state_path(run_folder: str) -> str:
+    """Where the keeper of this place says who it is and how far it got."""
+    return os.path.join(keeper_folder(run_folder), f"state-{place_name()}.json")
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_json(path: str, data: dict[str, Any], *, durable: bool = False) -> None:
+    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+
+    Raises:
+      OSError: no space, no permission. The old file is then still there.
+    """
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "wb") as file:
+            file.write(json.dumps(data, separators=(",", ":")).encode())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        try:
+            os.unlink(beside)
+        except OSError:
+            pass
+        raise
+
+
+def sweep(folder: str) -> None:
+    """Remove what a keeper that was killed while replacing a file left behind."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        try:
+            if name.endswith(".tmp") and time.time() - os.stat(path).st_mtime > 60:
+                os.unlink(path)
+        except OSError:
+            continue
+
+
+class Lock:
+    """At most one keeper per run, host and pid namespace: a lock on data/keeper/lock-<place>, held while it works.
+
+    The file says who holds it. A lock whose holder is known to be dead is taken over: a child that a keeper thread's
+    process forked past Python's hooks may keep the old descriptor open for as long as it lives.
+    """
+
+    def __init__(self, run_folder: str) -> None:
+        self.path = os.path.join(keeper_folder(run_folder), f"lock-{place_name()}")
+        self._fd = -1
+
+    def acquire(self) -> bool:
+        """Take the lock if nobody alive holds it. Does not wait.
+
+        Raises:
+          OSError: the file cannot be made.
+        """
+        for _ in range(8):
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                taken = _try_lock(fd)
+                if taken is None:  # a file system without locks: the name in the file has to do
+                    taken = not _held_by_other(self.path)
+                if not taken:
+                    if not _known_dead(self.path):
+                        return False
+                    os.unlink(self.path)
+                    continue
+                if not _is_file(fd, self.path):  # its last owner removed it in between
+                    continue
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, json.dumps(identity()).encode(), 0)
+                self._fd, fd = fd, -1
+                _close_in_children(self)
+                return True
+            except FileNotFoundError:
+                continue
+            finally:
+                if fd >= 0:
+                    os.close(fd)
+        return False
+
+    def held(self) -> bool:
+        """Whether the lock is still ours: nobody removed or replaced the file."""
+        return self._fd >= 0 and _is_file(self._fd, self.path)
+
+    def release(self) -> None:
+        """Remove the file and let go. Calling it twice is fine."""
+        if self._fd < 0:
+            return
+        try:
+            if self.held():
+                os.unlink(self.path)
+        except OSError:
+            pass
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the descriptor only: what a forked child does."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def taken(self) -> bool:
+        """Whether somebody alive holds it now. Changes nothing."""
+        try:
+            fd = os.open(self.path, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            free = _try_lock(fd, shared=True)
+            if free is None:
+                return _held_by_other(self.path)
+            return not free and not _known_dead(self.path)
+        finally:
+            os.close(fd)
+
+
+def _try_lock(fd: int, *, shared: bool = False) -> bool | None:
+    """True: locked. False: somebody else has it. None: this file system (or system) knows no locks."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        return _try_lock_windows(fd)
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _try_lock_windows(fd: int) -> bool | None:
+    try:
+        import msvcrt
+    except ModuleNotFoundError:
+        return None
+    lock: Any = msvcrt
+    try:
+        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
+        lock.locking(fd, lock.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True
+
+
+def _is_file(fd: int, path: str) -> bool:
+    try:
+        here, there = os.fstat(fd), os.stat(path)
+    except OSError:
+        return False
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _known_dead(path: str) -> bool:
+    holder = read_json(path)
+    return bool(holder) and is_alive(holder) is False
+
+
+def _held_by_other(path: str) -> bool:
+    holder = read_json(path)
+    return bool(holder) and holder.get("pid") != os.getpid() and is_alive(holder) is not False
+
+
+def _close_in_children(lock: Lock) -> None:
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(after_in_child=lock.forget)

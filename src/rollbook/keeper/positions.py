@@ -1,0 +1,180 @@
+"""How far each writer got: the last sequence number per lane, and which journal files changed, without reading values.
+
+A segment's rows lie in order, so its newest row is found by a search over commit words (a few reads of eight bytes),
+whatever the rate of rows. Frames are counted by their heads.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from rollbook.journal import format as layout
+from rollbook.journal.files import parse_name, pread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.keeper.writers import KnownWriter
+
+__all__ = ["JournalFile", "Positions"]
+
+_HOLE = 4  # rows in a row that an interrupted log may have left unwritten before a written one
+_HEAD = 48
+_FRAMES_CHUNK = 1 << 16
+
+
+class JournalFile:
+    """One segment or frame file of a writer.
+
+    Attributes:
+      path, lane: where it is, and whose.
+      last: the newest sequence number seen in it, 0 for none.
+      left: its writer is done with it (more may come only through recycling, which begins with a new generation).
+      size: its length in bytes.
+      changed: rows or frames came since `changed` was last set to False by whoever acts on it.
+    """
+
+    __slots__ = ("_capacity", "_done", "_end", "_generation", "_header", "_width", "changed", "lane", "last", "left",
+                 "number", "path", "size")  # fmt: skip
+
+    def __init__(self, path: str, lane: int, number: int) -> None:
+        self.path, self.lane, self.number = path, lane, number
+        self.last, self.size = 0, 0
+        self.left, self.changed = False, False
+        self._generation, self._done = -1, 0
+        self._header = self._width = self._capacity = 0
+        self._end = 0
+
+    @property
+    def is_frames(self) -> bool:
+        """Whether it holds frames, and no rows."""
+        return self.number >= 0
+
+    def look(self) -> None:
+        """See what is new. A file that has gone, or is being recycled, is left as it was.
+
+        Raises:
+          OSError: it cannot be opened.
+        """
+        fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            if self.is_frames:
+                self._look_at_frames(fd)
+            else:
+                self._look_at_rows(fd)
+        finally:
+            os.close(fd)
+
+    def _look_at_rows(self, fd: int) -> None:
+        head = pread(fd, _HEAD, 0)
+        if len(head) < _HEAD or head[:8] != layout.SEGMENT_MAGIC:
+            return
+        header, generation, first_seq, words, capacity, state = struct.unpack_from("<IQQIIQ", head, 12)
+        if generation % 2 or not words or not header:
+            return
+        if generation != self._generation:
+            self._generation, self._done = generation, 0
+            self._header, self._width, self._capacity = header, words * 8, capacity
+            self.size = header + words * 8 * capacity
+        done, last = self._search(fd, max(1, first_seq))
+        if done != self._done:
+            self._done, self.last, self.changed = done, last, True
+        self.left = state in (layout.LEFT, layout.DROPPED)
+
+    def _search(self, fd: int, first_seq: int) -> tuple[int, int]:
+        """How many rows there are, and the commit word of the last one."""
+        low, step = self._done, 1  # all rows before `low` are there
+        last = self.last
+        while low < self._capacity:
+            seq, at = self._word(fd, min(low + step - 1, self._capacity - 1), first_seq)
+            if seq:
+                low, last = at + 1, seq
+                step *= 2
+            elif step == 1:
+                break
+            else:
+                step = max(1, step // 2) if step < 4 else step // 4
+        return low, last
+
+    def _word(self, fd: int, row: int, first_seq: int) -> tuple[int, int]:
+        """(commit word, row) of `row`, or of the next written one behind a small hole; (0, row) if there is none."""
+        for at in range(row, min(row + _HOLE, self._capacity)):
+            data = pread(fd, 8, self._header + self._width * (at + 1) - 8)
+            seq = int.from_bytes(data, "little")
+            if len(data) == 8 and seq >= first_seq:
+                return seq, at
+        return 0, row
+
+    def _look_at_frames(self, fd: int) -> None:
+        self.size = os.fstat(fd).st_size
+        at = self._end or layout.FRAMES_FILE_HEAD.size
+        while at + layout.FRAME_HEAD.size <= self.size:
+            chunk = pread(fd, _FRAMES_CHUNK, at)
+            inside = 0
+            while inside + layout.FRAME_HEAD.size <= len(chunk):
+                length, _, seq, _ = layout.FRAME_HEAD.unpack_from(chunk, inside)
+                end = at + inside + layout.FRAME_HEAD.size + length
+                if not seq or end > self.size:  # a tail that is still being written, or never will be
+                    self._end = at + inside
+                    return
+                self.last, self.changed = max(self.last, seq), True
+                inside += layout.FRAME_HEAD.size + length
+            if not inside:
+                break
+            at += inside
+            self._end = at
+
+
+class Positions:
+    """The journal files of one writer, looked at again and again."""
+
+    def __init__(self, writer: KnownWriter) -> None:
+        self.writer = writer
+        self.files: dict[str, JournalFile] = {}
+        self.new_names = False  # a file appeared: its folder has to be made durable too
+
+    def look(self) -> dict[str, int]:
+        """See what is new. Returns {lane: last sequence number}, lanes as text as in the files.
+
+        Everything up to these numbers was written before the look ended, but a look may have passed a file before its
+        last rows came: see `settle`.
+        """
+        try:
+            names = os.listdir(self.writer.folder)
+        except OSError:
+            names = []
+        present = set()
+        for name in names:
+            found = parse_name(name)
+            if found is not None:
+                present.add(name)
+                if name not in self.files:
+                    kind, lane, _stream, number = found
+                    path = os.path.join(self.writer.folder, name)
+                    self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
+                    self.new_names = True
+        for name in self.files.keys() - present:
+            del self.files[name]
+        lanes: dict[str, int] = {}
+        newest: dict[int, int] = {}
+        for file in self.files.values():
+            try:
+                file.look()
+            except OSError:
+                continue
+            lanes[str(file.lane)] = max(lanes.get(str(file.lane), 0), file.last)
+            if file.is_frames:
+                newest[file.lane] = max(newest.get(file.lane, 0), file.number)
+        for file in self.files.values():
+            if file.is_frames:
+                file.left = file.number < newest[file.lane] if file.lane in newest else file.left
+        return lanes
+
+    def settle(self) -> list[JournalFile]:
+        """Look again, and return the files that changed since they were last synced.
+
+        A lane is used by one thread at a time and its numbers grow, so whatever `look` returned is, after this second
+        look, in files that were either synced before or are in this list.
+        """
+        self.look()
+        return [file for file in self.files.values() if file.changed]

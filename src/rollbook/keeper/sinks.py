@@ -1,0 +1,213 @@
+"""The sinks of one run as a keeper, or the training process itself, feeds them: files in turn, services in threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from rollbook.keeper.forward import Forwarder, run_info
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Sink
+
+__all__ = ["Sinks", "build"]
+
+_COMMON = ("name", "options", "every_seconds", "filters", "all")
+
+
+class Sinks:
+    """Forwarders by name. File sinks are fed by `step`, all others by a thread each, so that nobody waits for them.
+
+    Args:
+      run_folder: the run's folder.
+      specs: what plan.json lists, and sink objects.
+      x: the clock for sinks with one step axis.
+      say: takes (cause, words) for the log.
+    """
+
+    def __init__(
+        self,
+        run_folder: str,
+        specs: Sequence[Any],
+        *,
+        x: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str, str], None] = lambda cause, words: None,
+        inline: bool = False,
+        this_attempt: bool = False,
+    ) -> None:
+        self._forwarders: list[Forwarder] = []
+        self._threads: dict[str, _Thread] = {}
+        taken: dict[str, int] = {}
+        info = run_info(run_folder, x)
+        for spec in specs:
+            name = spec["name"] if isinstance(spec, dict) else type(spec).__name__
+            taken[name] = taken.get(name, 0) + 1
+            unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
+            try:
+                sink, seconds = build(spec)
+            except Exception as err:
+                say(f"sink:{unique}", f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on")
+                continue
+            screen = name == "terminal"
+            forwarder = Forwarder(
+                run_folder,
+                sink,
+                name="" if screen else unique,
+                every_seconds=seconds,
+                info=info,
+                this_attempt=screen or this_attempt,
+                clock=clock,
+                say=say,
+            )
+            forwarder.name = unique
+            self._forwarders.append(forwarder)
+            if not inline and not forwarder.is_file():
+                self._threads[unique] = _Thread(forwarder)
+
+    def __iter__(self) -> Any:
+        return iter(self._forwarders)
+
+    def __len__(self) -> int:
+        return len(self._forwarders)
+
+    def step(self, *, flush: bool = False) -> bool:
+        """Feed the file sinks. True when nothing is left for any sink, as of the last `ask_all`."""
+        done = True
+        for forwarder in self._forwarders:
+            thread = self._threads.get(forwarder.name)
+            done = (thread.drained() if thread is not None else forwarder.step(flush=flush)) and done
+        return done
+
+    def ask_all(self) -> None:
+        """From now on `step` is True only once the threads have delivered all that is there at this moment."""
+        for thread in self._threads.values():
+            thread.ask()
+
+    def failing(self) -> list[str]:
+        """The sinks whose last try failed."""
+        return [forwarder.name for forwarder in self._forwarders if forwarder.failing]
+
+    def lag(self, now: float) -> Mapping[str, float]:
+        """For each sink the rows delivered, tries that failed, and seconds since its newest row."""
+        found: dict[str, float] = {}
+        for forwarder in self._forwarders:
+            at = f"rollbook/sink/{forwarder.name}"
+            found[f"{at}/rows"] = float(forwarder.rows)
+            found[f"{at}/failures"] = float(forwarder.failures)
+            if forwarder.newest:
+                found[f"{at}/lag_seconds"] = max(0.0, now - forwarder.newest)
+        return found
+
+    def close(self, *, ended: bool, seconds: float = 5.0) -> None:
+        """Close all sinks. `ended`: the run is over, and sinks hear a final mark if the run could not say so itself.
+
+        A thread whose service hangs is left behind after `seconds`.
+        """
+        until = time.monotonic() + seconds
+        for thread in self._threads.values():
+            thread.stop(ended)
+        for forwarder in self._forwarders:
+            thread_of = self._threads.get(forwarder.name)
+            if thread_of is not None:
+                thread_of.join(max(0.0, until - time.monotonic()))
+            else:
+                if ended:
+                    forwarder.end()
+                forwarder.close()
+
+
+class _Thread(threading.Thread):
+    """Feeds one sink that may take its time."""
+
+    def __init__(self, forwarder: Forwarder) -> None:
+        super().__init__(name=f"rollbook-{forwarder.name}", daemon=True)
+        self._forwarder = forwarder
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._asked = self._answered = 0
+        self._done = False
+        self._stop_asked = self._ended = False
+        self.start()
+
+    def run(self) -> None:
+        """Step every half second, at once when asked."""
+        forwarder = self._forwarder
+        while not self._stop_asked:
+            with self._lock:
+                asked = self._asked
+            done = forwarder.step(flush=asked > self._answered)
+            with self._lock:
+                self._answered, self._done = asked, done
+            if done or forwarder.failing:
+                self._wake.wait(0.5)
+                self._wake.clear()
+        if self._ended:
+            forwarder.end()
+        forwarder.close()
+
+    def ask(self) -> None:
+        """Deliver what is there now, without regard to thinning."""
+        with self._lock:
+            self._asked += 1
+        self._wake.set()
+
+    def drained(self) -> bool:
+        """Whether a step that began after the last `ask` left nothing behind."""
+        with self._lock:
+            if self._answered < self._asked:
+                return False
+            if self._done:
+                return True
+        self.ask()
+        return False
+
+    def stop(self, ended: bool) -> None:
+        """Ask it to end."""
+        self._ended, self._stop_asked = ended, True
+        self._wake.set()
+
+
+def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
+    """(the sink or what makes it, seconds between deliveries of newest rows or None) of one entry of the plan.
+
+    An entry is a sink object, or {"name": …, "every_seconds": …, "filters": […], "all": …} with the sink's own options
+    beside them or under "options". Thinning by time alone is done by reading less, not by a filter.
+
+    Raises:
+      UnknownOption, BadInput, MissingExtra: what `rollbook.sinks.make` raises.
+    """
+    if not isinstance(spec, dict):
+        return spec, None
+    from rollbook.filters import Every, Filter
+    from rollbook.sinks import make
+
+    name = spec["name"]
+    options = {key: value for key, value in spec.items() if key not in ("name", "options")}
+    options.update(spec.get("options") or {})
+    options = {key: value for key, value in options.items() if value is not None or key not in _COMMON}
+    if "filters" in options:
+        options["filters"] = [_filter_spec(one) for one in options["filters"]]
+
+    def whole() -> Sink:
+        return make(name, **options)
+
+    sink = whole()
+    if isinstance(sink, Every) and not isinstance(sink.to, Filter) and "seconds" in sink.options:
+        bare = {key: value for key, value in options.items() if key not in ("every_seconds", "all", "filters")}
+        return (lambda: make(name, **bare, all=True)), float(sink.options["seconds"])
+    if name == "terminal":
+        return sink, 1.0
+    return whole, None
+
+
+def _filter_spec(one: Any) -> Any:
+    """A filter as `rollbook.sinks.make` takes it; a class name ("DropNone") stands for its word ("drop_none")."""
+    name, options = (one, {}) if isinstance(one, str) else one
+    if name[:1].isupper():
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    return [name, dict(options)]

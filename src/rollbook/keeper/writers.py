@@ -1,0 +1,160 @@
+"""The writers of a run as its keeper sees them: which are here, which still live, which have said goodbye."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.journal.liveness import Watch, same_place
+from rollbook.keeper.places import read_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+__all__ = ["KnownWriter", "Writers"]
+
+_SILENT_SECONDS = 60.0
+"""A writer that cannot be judged and showed no sign for so long is taken for gone (and for back, when it shows one)."""
+
+
+class KnownWriter:
+    """One folder of data/journal.
+
+    Attributes:
+      id, folder: its name, and the path of its folder.
+      about: its writer.json.
+      here: it belongs to this boot and pid namespace, so that its life can be judged and its files touched.
+      main: it opened the run; its attempt is `attempt`.
+    """
+
+    __slots__ = ("_closed", "_watch", "about", "attempt", "beat", "folder", "here", "id", "last_sign", "main")
+
+    def __init__(self, id: str, folder: str, about: dict[str, Any], now: float) -> None:
+        self.id, self.folder, self.about = id, folder, about
+        self.here = same_place(about)
+        self.main = about.get("main") is True
+        attempt = about.get("attempt")
+        self.attempt = attempt if type(attempt) is int else 1
+        self.last_sign = now
+        self.beat: object = None
+        self._closed = False
+        self._watch: Watch | None = None
+
+    @property
+    def closed(self) -> bool:
+        """It wrote closed.json: nothing will follow."""
+        if not self._closed:
+            self._closed = os.path.exists(os.path.join(self.folder, "closed.json"))
+            if self._closed:
+                self.let_go()
+        return self._closed
+
+    @property
+    def dead(self) -> bool:
+        """It is known to have ended without a goodbye."""
+        if not self.here or self.closed:
+            return False
+        if self._watch is None:
+            self._watch = Watch(self.about)
+        return self._watch.dead() and not self.closed
+
+    @property
+    def judged(self) -> bool:
+        """Whether its end would be noticed; else only its rows tell that it lives."""
+        return self.here and not (self._watch is not None and self._watch.how == "unknown")
+
+    @property
+    def pid(self) -> int:
+        """Its process id; only to be used where `here` holds."""
+        pid = self.about.get("pid")
+        return pid if type(pid) is int else 0
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it ends; -1 where there is none."""
+        return -1 if self._watch is None or self._closed else self._watch.fileno()
+
+    def let_go(self) -> None:
+        """Close the watch."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+
+class Writers:
+    """All writers of one run; `look` finds new ones.
+
+    Args:
+      run_folder: the run's folder.
+      clock: seconds, monotonic.
+    """
+
+    def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
+        self._journal = os.path.join(run_folder, "data", "journal")
+        self._clock = clock
+        self._known: dict[str, KnownWriter] = {}
+        self._own: set[str] = set()
+
+    def look(self) -> None:
+        """Find new writers, forget those whose folder has gone, and see the signs of those elsewhere."""
+        try:
+            names = set(os.listdir(self._journal))
+        except OSError:
+            names = set()
+        for name in self._known.keys() - names:
+            self._known.pop(name).let_go()
+        for name in names - self._known.keys():
+            folder = os.path.join(self._journal, name)
+            about = read_json(os.path.join(folder, "writer.json"))
+            if about:  # else it is being made, or is no writer
+                self._known[name] = KnownWriter(name, folder, about, self._clock())
+
+    def disregard(self, id: str) -> None:
+        """This writer is the keeper's own: it is sealed and forwarded like any other, but keeps nobody working."""
+        self._own.add(id)
+
+    def sign(self, id: str) -> None:
+        """Rows of this writer have arrived."""
+        known = self._known.get(id)
+        if known is not None:
+            known.last_sign = self._clock()
+
+    def hear(self, id: str, beat: object) -> None:
+        """The heartbeat file says this of a writer elsewhere; a change is a sign."""
+        known = self._known.get(id)
+        if known is not None and beat != known.beat:
+            known.beat = beat
+            known.last_sign = self._clock()
+
+    def __iter__(self) -> Iterator[KnownWriter]:
+        return iter(sorted(self._known.values(), key=lambda writer: writer.id))
+
+    def here(self) -> list[KnownWriter]:
+        """Writers of this place, the keeper's own included."""
+        return [writer for writer in self if writer.here]
+
+    def living(self) -> list[KnownWriter]:
+        """Writers of this place that may still write, without the keeper's own."""
+        mine = (w for w in self if w.here and w.id not in self._own and not w.closed and not w.dead)
+        return [w for w in mine if w.judged or self._signs(w)]
+
+    def elsewhere(self) -> list[KnownWriter]:
+        """Writers of other places that have not said goodbye and gave a sign of life lately."""
+        return [w for w in self if not w.here and not w.closed and self._signs(w)]
+
+    def _signs(self, writer: KnownWriter) -> bool:
+        return self._clock() - writer.last_sign < _SILENT_SECONDS
+
+    def main(self) -> KnownWriter | None:
+        """The writer that opened the newest attempt."""
+        mains = [writer for writer in self if writer.main]
+        return max(mains, key=lambda writer: (writer.attempt, writer.id)) if mains else None
+
+    def filenos(self) -> list[int]:
+        """Descriptors that become readable when a watched writer ends."""
+        return [fd for writer in self._known.values() if (fd := writer.fileno()) >= 0]
+
+    def let_go(self) -> None:
+        """Close all watches."""
+        for writer in self._known.values():
+            writer.let_go()
