@@ -433,9 +433,9 @@ def _plan(sinks: Sequence[Any]) -> _Plan:
         name = sink.get("name")
         if name not in ("terminal", "text"):  # known without looking: the default costs no import
             if names is None:
-                from rollbook.sinks import available
+                from rollbook.sinks import names as sink_names
 
-                names = available()
+                names = sink_names()
             if name not in names:
                 raise UnknownOption(f"no sink named {name!r}.{did_you_mean(str(name), names)}")
         (local if name == "terminal" else kept).append(sink)
@@ -457,7 +457,7 @@ def _write_plan(folder: str, plan: _Plan, about: dict[str, Any]) -> None:
 def _local_sinks(folder: str, sinks: list[Any]) -> Any:
     if not sinks:
         return None
-    from rollbook.keeper.forward import LocalSinks
+    from rollbook.keeper.local import LocalSinks
 
     return LocalSinks(folder, sinks)
 

@@ -9,7 +9,19 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from rollbook.values import Histogram, Image, Video
 
-__all__ = ["Alert", "Importer", "Probe", "Recorder", "Row", "Rule", "RunInfo", "Sink", "Stateful", "Truncatable", "Value"]
+__all__ = [
+    "Alert",
+    "Importer",
+    "Probe",
+    "Recorder",
+    "Row",
+    "Rule",
+    "RunInfo",
+    "Sink",
+    "Stateful",
+    "Truncatable",
+    "Value",
+]
 
 Value: TypeAlias = float | int | bool | str | Histogram | Image | Video
 """What a row can hold by the time it reaches a sink. `str` is text."""
@@ -157,8 +169,13 @@ class Importer(Protocol):
 class Recorder(Protocol):
     """The writing end as the capture rooms see it: a `Run` or a `Scope` of one. Nothing here raises in training."""
 
-    folder: Path
-    name: str  # the scope's name, "" for the run itself
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+
+    @property
+    def scope_name(self) -> str:
+        """The scope's name, "" for the run itself."""
 
     def log(self, values: Mapping[str, Any], **clocks: Any) -> None:
         """Append one row of scalars; keys get the scope's prefix."""

@@ -44,7 +44,7 @@ class Scope:
       row.
         `values` is a dict (nested dicts are joined with "/") of numbers, 0-d arrays, device tensors, text or arrays.
         Clocks that are not given are the run's current ones. About 2 µs.
-      name: the scope's name, "" for the run itself.
+      name: the scope's name (of a `Run`: the run's name).
       run: the run it belongs to.
     """
 
@@ -59,6 +59,11 @@ class Scope:
         self._timers: Timers | None = None
 
     # -- what capture rooms use (protocols.Recorder)
+
+    @property
+    def scope_name(self) -> str:
+        """The scope's name, "" for the run itself (whose `name` is the run's)."""
+        return self._channel.scope
 
     @property
     def folder(self) -> Path:
@@ -264,7 +269,7 @@ class Scope:
             prefix = self._channel.prefix
             dumped = [f"{prefix}{key}" for key in (wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))]
             self.run.writer.frame(
-                {"mark": "dump", "scope": self.name, "clocks": list(self._channel.current), "keys": dumped}
+                {"mark": "dump", "scope": self.scope_name, "clocks": list(self._channel.current), "keys": dumped}
             )
 
         self._guard(work)
@@ -287,7 +292,7 @@ class Scope:
         if self._timers is None:
             from rollbook.capture.timers import Timers
 
-            channel = self.run.writer.channel("timings", scope=self.name, current=self._channel.current)
+            channel = self.run.writer.channel("timings", scope=self.scope_name, current=self._channel.current)
             self._timers = Timers(self.run.writer.make_log(channel))
         return self._timers(name)
 
@@ -297,7 +302,7 @@ class Scope:
         """A scope below this one. `at`: a checkpoint (or its id); rows then stand at its clocks, however late they
         come.
         """
-        return self.run.open_scope(f"{self.name}/{name}" if self.name else name, at)
+        return self.run.open_scope(f"{self._channel.prefix}{name}", at)
 
     def _guard(self, work: Callable[[], Any]) -> None:
         try:
@@ -313,7 +318,7 @@ class Scope:
     def __reduce__(self) -> tuple[Any, ...]:
         from rollbook._session import unpickle_scope
 
-        return unpickle_scope, (*self.run.address(), self.name, self._channel.at)
+        return unpickle_scope, (*self.run.address(), self.scope_name, self._channel.at)
 
 
 _ROWS_PER_FRAME = 65_536
