@@ -1,0 +1,384 @@
+"""The `.ckpt` file: a tree of plain values and raw arrays, with exact types, read without pickle.
+
+    write(file, {"weights": numpy.zeros(3, "f4"), "rng": generator.bit_generator.state, "queue": deque([1], maxlen=5)})
+    state = read(path)
+
+    offset 0    8s   magic "RBKCKP1\\n"
+           8    u32  version
+          12    u32  crc32 of the meta
+          16    u64  offset of the meta
+          24    u64  size of the meta
+          32    u32  crc32 of bytes 0..32, then zeros up to 64
+          64         arrays and long byte strings, raw, each at a multiple of 64
+           …         meta, msgpack: {"tree": …, "blobs": [[offset, size, crc32], …]}
+
+In the tree None, bool, int64, float and text stand for themselves; everything else is a list that begins with a tag.
+Dict subclasses come back as dicts (OrderedDicts as themselves), named tuples as tuples, arrays of other libraries
+(JAX and whatever has `__array__`) as numpy arrays.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+
+from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+__all__ = ["MAGIC", "array_bytes", "dtype_from", "dtype_spec", "is_container", "read", "tree_from", "tree_of", "write"]
+
+MAGIC = b"RBKCKP1\n"
+VERSION = 1
+
+_HEAD = struct.Struct("<8sIIQQ")
+_HEAD_SIZE = 64
+_ALIGN = 64
+_INLINE = 4096  # shorter byte strings stand in the meta
+_CHUNK = 16 * 1024 * 1024
+
+
+def write(file: BinaryIO, state: Any) -> None:
+    """Write a whole container to an empty file open for writing; arrays go out one by one, without a copy of all.
+
+    Raises:
+      BadInput: something in the state has no plain form; the message says where. The file is then of no use.
+      OSError: the disk's.
+    """
+    blobs: list[Any] = []
+    try:
+        tree = tree_of(state, blobs)
+        _pack(tree)
+    except RecursionError:
+        raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
+    file.write(bytes(_HEAD_SIZE))
+    places: list[list[int]] = []
+    position = _HEAD_SIZE
+    for blob in blobs:
+        padding = -position % _ALIGN
+        file.write(bytes(padding))
+        position += padding
+        view = array_bytes(blob)
+        crc = 0
+        for start in range(0, len(view), _CHUNK):
+            piece = view[start : start + _CHUNK]
+            crc = zlib.crc32(piece, crc)
+            file.write(piece)
+        places.append([position, len(view), crc])
+        position += len(view)
+    meta = _pack({"tree": tree, "blobs": places})
+    file.write(meta)
+    head = _HEAD.pack(MAGIC, VERSION, zlib.crc32(meta), position, len(meta))
+    file.seek(0)
+    file.write(head + struct.pack("<I", zlib.crc32(head)))
+
+
+def is_container(path: str | os.PathLike[str]) -> bool:
+    """Whether the file begins as one of ours."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """The state that was written, with new, writable arrays.
+
+    Raises:
+      Damaged: cut short, or a checksum differs. NewerFormat: a later rollbook wrote it. OSError: the disk's.
+    """
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(_HEAD_SIZE)
+        if len(head) < _HEAD_SIZE or head[:8] != MAGIC:
+            raise Damaged(f"{where} is no checkpoint of rollbook: it does not begin with {MAGIC!r}")
+        _, version, crc, meta_at, meta_size = _HEAD.unpack_from(head)
+        if zlib.crc32(head[: _HEAD.size]) != struct.unpack_from("<I", head, _HEAD.size)[0]:
+            raise Damaged(f"{where}: the head is damaged (checksum differs)")
+        if version > VERSION:
+            raise NewerFormat(f"{where} has format {version}; this rollbook reads up to {VERSION}. Upgrade rollbook.")
+        if meta_at + meta_size != size:
+            raise Damaged(f"{where} has {size} bytes where {meta_at + meta_size} were written")
+        file.seek(meta_at)
+        meta = file.read(meta_size)
+        if zlib.crc32(meta) != crc:
+            raise Damaged(f"{where}: the description of its content is damaged (checksum differs)")
+        try:
+            content = _unpack(meta)
+            blobs = _Blobs(file, where, meta_at, content["blobs"])
+            return tree_from(content["tree"], blobs)
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
+            raise Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})") from err
+
+
+class _Blobs:
+    """The raw parts of an open container."""
+
+    def __init__(self, file: BinaryIO, where: str, end: int, places: list[list[int]]) -> None:
+        self._file, self._where, self._places = file, where, places
+        for at, size, _ in places:
+            if at < _HEAD_SIZE or size < 0 or at + size > end:
+                raise Damaged(f"{where}: a part lies outside the file")
+
+    def into(self, number: int, target: memoryview) -> None:
+        at, size, crc = self._places[number]
+        if size != len(target):
+            raise Damaged(f"{self._where}: part {number} has {size} bytes where its shape needs {len(target)}")
+        self._file.seek(at)
+        found = 0
+        for start in range(0, size, _CHUNK):
+            piece = target[start : start + _CHUNK]
+            if self._file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
+                raise Damaged(f"{self._where}: part {number} is cut short")
+            found = zlib.crc32(piece, found)
+        if found != crc:
+            raise Damaged(f"{self._where}: part {number} is damaged (checksum differs)")
+
+    def size(self, number: int) -> int:
+        return int(self._places[number][1])
+
+
+def tree_of(state: Any, blobs: list[Any], path: str = "state", above: tuple[int, ...] = ()) -> Any:
+    """The tree of a state; its arrays and long byte strings are appended to `blobs`.
+
+    Raises:
+      BadInput: see `write`.
+    """
+    kind = type(state)
+    if state is None or kind is bool or kind is float:
+        return state
+    if kind is int:
+        return state if -(2**63) <= state < 2**63 else ["i", hex(state)]
+    if isinstance(state, str):
+        text = str.__str__(state)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return ["u", text.encode("utf-8", "surrogatepass")]
+        return text
+    if kind is bytes or kind is bytearray:
+        tag = "b" if kind is bytes else "y"
+        if len(state) < _INLINE:
+            return [tag, bytes(state)]
+        blobs.append(state)
+        return [tag, len(blobs) - 1]
+    if kind is complex:
+        return ["c", state.real, state.imag]
+    if id(state) in above:
+        raise BadInput(f"{path} contains itself, which a .ckpt file cannot hold. Save the part you need.")
+    above = (*above, id(state))
+    if hasattr(state, "dtype") and hasattr(state, "shape"):
+        return _array(state, blobs, path)
+    if isinstance(state, Mapping):
+        tag = "o" if isinstance(state, OrderedDict) else "d"
+        items: list[Any] = [tag]
+        for key, value in state.items():
+            items.append(tree_of(key, blobs, f"a key of {path}", above))
+            items.append(tree_of(value, blobs, f"{path}[{key!r}]", above))
+        return items
+    if isinstance(state, (list, tuple)):
+        inner = [tree_of(value, blobs, f"{path}[{i}]", above) for i, value in enumerate(state)]
+        return ["l" if isinstance(state, list) else "t", *inner]
+    if isinstance(state, (set, frozenset)):
+        inner = [tree_of(value, blobs, f"an element of {path}", above) for value in state]
+        return ["s" if isinstance(state, set) else "f", *inner]
+    if isinstance(state, deque):
+        inner = [tree_of(value, blobs, f"{path}[{i}]", above) for i, value in enumerate(state)]
+        return ["q", state.maxlen, *inner]
+    if kind is range or kind is slice:
+        return ["r" if kind is range else "k", state.start, state.stop, state.step]
+    if hasattr(state, "__fspath__"):
+        return ["p", tree_of(os.fsdecode(state), blobs, path, above)]
+    if kind.__name__ in ("Namespace", "SimpleNamespace") and kind.__module__ in ("argparse", "types"):
+        return ["n" if kind.__name__ == "Namespace" else "m", tree_of(vars(state), blobs, path, above)]
+    for exact in (int, float):  # subclasses: enums of integers, say
+        if isinstance(state, exact):
+            return tree_of(exact(state), blobs, path, above)
+    raise BadInput(
+        f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be written as plain values and arrays. Put "
+        "its state into the checkpoint instead (its state_dict(), bit_generator.state, …), or use write= with a "
+        "function that saves it in its own way."
+    )
+
+
+def tree_from(tree: Any, blobs: Any) -> Any:
+    """The state of a tree. `blobs` gives the raw parts by number (`size`, `into`); None where there can be none.
+
+    Raises:
+      Damaged, KeyError, IndexError, TypeError, ValueError: it is no tree that `tree_of` made.
+    """
+    if type(tree) is not list:
+        return tree
+    tag, *rest = tree
+    if tag in _CONTAINERS:
+        return _CONTAINERS[tag](tree_from(item, blobs) for item in rest)
+    if tag in ("d", "o"):
+        parts = [tree_from(item, blobs) for item in rest]
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return dict(pairs) if tag == "d" else OrderedDict(pairs)
+    if tag == "a":
+        return _array_from(rest, blobs)
+    if tag == "g":
+        return _scalar_from(rest)
+    if tag in ("b", "y"):
+        data = rest[0] if isinstance(rest[0], bytes) else _long_bytes(rest[0], blobs)
+        return bytes(data) if tag == "b" else bytearray(data)
+    if tag == "q":
+        return deque((tree_from(item, blobs) for item in rest[1:]), maxlen=rest[0])
+    if tag == "i":
+        return int(rest[0], 16)
+    if tag == "c":
+        return complex(*rest)
+    if tag == "u":
+        return rest[0].decode("utf-8", "surrogatepass")
+    if tag in ("r", "k"):
+        return range(*rest) if tag == "r" else slice(*rest)
+    if tag == "p":
+        from pathlib import Path
+
+        return Path(tree_from(rest[0], blobs))
+    if tag in ("n", "m"):
+        from argparse import Namespace
+        from types import SimpleNamespace
+
+        return (Namespace if tag == "n" else SimpleNamespace)(**tree_from(rest[0], blobs))
+    raise Damaged(f"a checkpoint holds a value of kind {tag!r}, which rollbook does not write")
+
+
+_CONTAINERS: dict[str, Any] = {"l": list, "t": tuple, "s": set, "f": frozenset}
+
+
+def dtype_spec(dtype: Any, path: str = "an array") -> Any:
+    """A numpy dtype as plain data: its string, a list for structures, ["x", name] for types of `ml_dtypes`.
+
+    Raises:
+      BadInput: its elements are Python objects.
+    """
+    if dtype.hasobject or dtype.kind in "OT":
+        raise BadInput(
+            f"{path} is an array of Python objects ({dtype}), which cannot be written as raw values. Convert it to "
+            "numbers or to a list, or use write= with a function that saves it in its own way."
+        )
+    if dtype.fields is not None:
+        from numpy.lib.format import dtype_to_descr
+
+        return dtype_to_descr(dtype)
+    if dtype.kind == "V" and not dtype.name.startswith("void"):  # bfloat16, float8_e4m3 …
+        return ["x", dtype.name]
+    return dtype.str
+
+
+def dtype_from(spec: Any) -> Any:
+    """The dtype of a `dtype_spec`.
+
+    Raises:
+      MissingExtra: it needs `ml_dtypes`, which is not installed. TypeError, ValueError: it is none.
+    """
+    import numpy
+
+    if isinstance(spec, str):
+        return numpy.dtype(spec)
+    if len(spec) == 2 and spec[0] == "x":
+        try:
+            import ml_dtypes  # type: ignore[import-not-found,unused-ignore]
+        except ModuleNotFoundError:
+            raise MissingExtra(
+                f"an array of {spec[1]} needs ml_dtypes, which is not installed: pip install ml_dtypes"
+            ) from None
+        return numpy.dtype(getattr(ml_dtypes, spec[1]))
+    from numpy.lib.format import descr_to_dtype
+
+    return descr_to_dtype(_descr(spec))
+
+
+def _descr(spec: Any) -> Any:
+    # msgpack has lists where numpy wants tuples
+    if isinstance(spec, str):
+        return spec
+    return [(_title(field[0]), _descr(field[1]), *map(tuple, field[2:])) for field in spec]
+
+
+def _title(name: Any) -> Any:
+    return name if isinstance(name, str) else tuple(name)
+
+
+def array_bytes(blob: Any) -> memoryview:
+    """The bytes of an array in C order, or of a byte string; without a copy where the array lies so already."""
+    if isinstance(blob, (bytes, bytearray)):
+        return memoryview(blob)
+    import numpy
+
+    if blob.nbytes == 0:
+        return memoryview(b"")
+    return numpy.ascontiguousarray(blob).reshape(-1).view(numpy.uint8).data
+
+
+def _array(value: Any, blobs: list[Any], path: str) -> Any:
+    import numpy
+
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise BadInput(f"{path} is a masked array. Save its .data and its .mask, each under its own name.")
+    if isinstance(value, numpy.generic):
+        if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+            return ["g", value.dtype.str, value.item()]
+        return ["g", dtype_spec(value.dtype, path), value.tobytes()]
+    try:
+        array = numpy.asarray(value)
+    except Exception as err:
+        raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
+    spec = dtype_spec(array.dtype, path)
+    blobs.append(array)
+    return ["a", spec, list(array.shape), len(blobs) - 1]
+
+
+def _array_from(rest: list[Any], blobs: Any) -> Any:
+    import numpy
+
+    dtype = dtype_from(rest[0])
+    shape = tuple(rest[1])
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    if dtype.hasobject or any(length < 0 for length in shape) or size != blobs.size(rest[2]):
+        raise Damaged(f"an array of {dtype} and shape {shape} does not fit its {blobs.size(rest[2])} bytes")
+    array = numpy.empty(shape, dtype)
+    if size:
+        blobs.into(rest[2], array.reshape(-1).view(numpy.uint8).data)
+    return array
+
+
+def _scalar_from(rest: list[Any]) -> Any:
+    dtype = dtype_from(rest[0])
+    if not isinstance(rest[1], bytes) or not rest[1]:
+        return dtype.type(rest[1])
+    import numpy
+
+    return numpy.frombuffer(rest[1], dtype)[0]
+
+
+def _long_bytes(number: int, blobs: Any) -> bytearray:
+    data = bytearray(blobs.size(number))
+    blobs.into(number, memoryview(data))
+    return data
+
+
+def _pack(data: Any) -> bytes:
+    import msgspec
+
+    return msgspec.msgpack.encode(data)
+
+
+def _unpack(data: bytes) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.msgpack.decode(data)
+    except msgspec.MsgspecError as err:
+        raise ValueError(str(err)) from None
