@@ -1,0 +1,92 @@
+"""Which run an adapter writes to: the one it is given, the current one, or one it opens itself.
+
+Frameworks print their own tables, so a run that an adapter opens has no terminal sink unless the caller names one.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+from rollbook.errors import BadInput, LoggingFailed, RollbookWarning
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rollbook.run import Run
+
+__all__ = ["Counter", "clean_name", "find_run"]
+
+
+def clean_name(text: object, default: str) -> str:
+    """`text` as the name of a run or project: characters that no folder name may hold become "-"."""
+    name = re.sub(r'[/\\:*?"<>|\x00-\x1f\x7f]+', "-", str(text or "")).strip(" .-")
+    return name[:100] or default
+
+
+def find_run(
+    run: Any,
+    *,
+    project: str,
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+) -> tuple[Run | None, bool]:
+    """The run to write to, and whether it was opened here (and is the adapter's to finish).
+
+    Args:
+      run: a run or scope of one; None takes the current run or opens one; False keeps no book at all.
+      project, name: of a run that has to be opened. Only used then, made fit to be folder names.
+      options: further arguments of `rollbook.init`; they win over the above.
+    Raises:
+      BadInput: `run` is something else.
+    """
+    if run is False:
+        return None, False
+    if run is None and not options:
+        from rollbook._session import current_run
+
+        run = current_run()
+    if run is None:
+        from rollbook._session import init
+
+        arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ("text",)}
+        arguments.update(options or {})
+        return init(
+            clean_name(arguments.pop("project"), "runs"), clean_name(arguments.pop("name"), "run"), **arguments
+        ), True
+    if not callable(getattr(run, "log", None)) or not callable(getattr(run, "record", None)):
+        raise BadInput(
+            f"run={run!r:.200} is a {type(run).__name__}, not a rollbook run: pass what rollbook.init() returned, "
+            "None to use the current run (or open one), or False to keep no book"
+        )
+    return run, False  # a Scope has the same verbs
+
+
+class Counter:
+    """Counts what an adapter cannot do and says each cause once; through the run's bill where there is one."""
+
+    def __init__(self, run: Any = None) -> None:
+        self._run = run
+        self.counts: dict[str, int] = {}
+
+    def __call__(self, cause: str, n: int = 1, message: str = "") -> None:
+        """Add n to `cause`. The first time, warn; under strict=True the run raises instead."""
+        first = cause not in self.counts
+        self.counts[cause] = self.counts.get(cause, 0) + n
+        if self._run is not None:
+            self._run.count(cause, n, message)
+        elif first and message:
+            warnings.warn(message, RollbookWarning, stacklevel=3)
+
+    def guard(self, cause: str, what: str, work: Callable[[], Any]) -> Any:
+        """Do `work`; whatever it raises is counted under `cause` and said once ("<what> failed: …")."""
+        try:
+            return work()
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self(cause, message=f"{what} failed: {type(err).__name__}: {err}")
+            return None

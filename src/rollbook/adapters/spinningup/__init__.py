@@ -1,0 +1,52 @@
+"""Spinning Up's logger, on a rollbook run.
+
+    from rollbook.adapters.spinningup import EpochLogger, setup_logger_kwargs
+
+or, with Spinning Up's algorithms as they are, before any of them is imported:
+
+    import rollbook.adapters.spinningup
+    rollbook.adapters.spinningup.install()       # spinup.utils.logx is now this module
+
+Importing this needs neither TensorFlow nor torch nor mpi4py; each is used where the program uses it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rollbook.adapters.spinningup.logger import DummyLogger, EpochLogger, Logger
+from rollbook.adapters.spinningup.naming import FORCE_DATESTAMP, color2num, colorize, setup_logger_kwargs
+from rollbook.adapters.spinningup.saving import restore_tf_graph
+from rollbook.adapters.spinningup.serialization import convert_json, is_json_serializable
+from rollbook.adapters.spinningup.statistics import mpi_statistics_scalar, num_procs, proc_id, sample_statistics
+
+__all__ = [
+    "FORCE_DATESTAMP",
+    "DummyLogger",
+    "EpochLogger",
+    "Logger",
+    "color2num",
+    "colorize",
+    "convert_json",
+    "install",
+    "is_json_serializable",
+    "mpi_statistics_scalar",
+    "num_procs",
+    "proc_id",
+    "restore_tf_graph",
+    "sample_statistics",
+    "setup_logger_kwargs",
+]
+
+
+def install() -> None:
+    """Stand in for `spinup.utils.logx`: algorithms that are imported afterwards log through rollbook.
+
+    Algorithms that were imported before keep the logger they have.
+    """
+    import rollbook.adapters.spinningup as here
+
+    sys.modules["spinup.utils.logx"] = here
+    package = sys.modules.get("spinup.utils")
+    if package is not None:
+        package.logx = here  # type: ignore[attr-defined]

@@ -1,0 +1,409 @@
+"""`Logger` and `EpochLogger` with Spinning Up's names and files, on a rollbook run.
+
+    from rollbook.adapters.spinningup import EpochLogger     # was: from spinup.utils.logx import EpochLogger
+
+    logger = EpochLogger(output_dir="data/vpg/vpg_s0", exp_name="vpg")
+    logger.store(EpRet=21.0, EpLen=21)                       # many times an epoch
+    logger.log_tabular("Epoch", 0)
+    logger.log_tabular("EpRet", with_min_and_max=True)       # AverageEpRet, StdEpRet, MaxEpRet, MinEpRet
+    logger.dump_tabular()
+
+progress.txt and config.json stand in `output_dir` as Spinning Up's plotter reads them. The run gets each dumped row
+under its native names, with the clocks epoch (from Epoch) and env_step (from TotalEnvInteracts), and each stored value,
+raw, under `store/<key>`; episodes that were stored (EpRet with EpLen) are rows of `episodes`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+
+from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._table import GrowingTable
+from rollbook.adapters._trackers import Trackers
+from rollbook.adapters.spinningup import saving
+from rollbook.adapters.spinningup.naming import colorize
+from rollbook.adapters.spinningup.serialization import config_text, convert_json
+from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
+from rollbook.errors import UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, ClassVar, Self
+
+    from rollbook.run import Run
+
+__all__ = ["DummyLogger", "EpochLogger", "Logger"]
+
+MOST_STORED = 1_000_000
+"""A key that is stored and never logged keeps this many values for its statistics; older ones are in the book."""
+
+
+class Logger:
+    """Tables of diagnostics, a configuration and saved agents.
+
+    Args:
+      output_dir: where progress.txt, config.json and saved agents go. None: a new folder among the temporary files.
+      output_fname: name of the table.
+      exp_name: name of the experiment, kept in config.json.
+      neptune_experiment: a Neptune experiment or run that gets every row and the configuration too.
+      trackers: further such objects (W&B, MLflow, a SummaryWriter, a function of (row, step) …).
+      run: the rollbook run; None takes the current one or opens one; False keeps no book.
+      project: of a run that is opened here; default the experiment's name. `run_options`: further arguments of
+        `rollbook.init` for it.
+      existing: what to do with a table that is there: "append" to it, or "replace" it.
+      compat: as Spinning Up was, faults included: float32 statistics, a fixed set of columns, an AssertionError for a
+        key that is new or set twice, an IndexError for an epoch without values, a table that is emptied at the start.
+    Threads: one, as in Spinning Up. Ranks above 0 keep no files, take part in statistics and write to rank 0's run.
+    After the constructor nothing raises but under compat or strict; causes are counted (`run.bill()`) and said once.
+
+    Attributes: output_dir, output_file, exp_name, first_row, log_headers, log_current_row as in Spinning Up; run.
+    """
+
+    CLOCKS: ClassVar[Mapping[str, str]] = {"Epoch": "epoch", "TotalEnvInteracts": "env_step"}
+    """Which logged keys are clocks of the row. Override it in a subclass for other names."""
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] | None = None,
+        output_fname: str = "progress.txt",
+        exp_name: str | None = None,
+        neptune_experiment: Any = None,
+        *,
+        trackers: Iterable[Any] = (),
+        run: Any = None,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        existing: str = "append",
+        compat: bool = False,
+    ) -> None:
+        if existing not in ("append", "replace"):
+            choices = ["append", "replace"]
+            raise UnknownOption(f"existing={existing!r} is no choice.{did_you_mean(str(existing), choices)}")
+        self.exp_name = exp_name
+        self.first_row = True
+        self.log_headers: list[str] = []
+        self.log_current_row: dict[str, Any] = {}
+        self.compat = compat
+        self.output_dir: str | None = None
+        self.output_file: Any = None
+        self._leads = proc_id() == 0
+        self._table: GrowingTable | None = None
+        self._epochs = 0
+        if self._leads:
+            self.output_dir = os.fspath(output_dir or tempfile.mkdtemp(prefix="experiment-"))
+            if os.path.exists(self.output_dir) and output_dir:
+                _say(f"Warning: Log dir {self.output_dir} already exists! Storing info there anyway.")
+            os.makedirs(self.output_dir, exist_ok=True)
+            path = os.path.join(self.output_dir, output_fname)
+            self._table = GrowingTable(path, "\t", append=existing == "append" and not compat)
+            self.output_file = self._table
+            self.log_headers = list(self._table.columns)
+        self.run, self._owned = self._find_run(run, project, run_options)
+        self._count = Counter(self.run)
+        self._trackers = Trackers([neptune_experiment, *trackers] if self._leads else (), self._count)
+        if self._table is not None:
+            self.log(f"Logging data to {self._table.path}")
+
+    # -- what Spinning Up's programs call
+
+    def log(self, msg: str, color: str = "green") -> None:
+        """Print a message, in colour where the output is a terminal; rank 0 only."""
+        if self._leads:
+            _say(self._coloured(msg, color))
+
+    def log_tabular(self, key: str, val: Any) -> None:
+        """Set a value of the row being made. A key that is set twice keeps the later value (said once)."""
+        if self.compat:
+            if not self.first_row and key not in self.log_headers:
+                raise AssertionError(
+                    f"Trying to introduce a new key {key} that you didn't include in the first iteration"
+                )
+            if key in self.log_current_row:
+                raise AssertionError(f"You already set {key} this iteration. Maybe you forgot to call dump_tabular()")
+        elif key in self.log_current_row:
+            self._count(
+                "set_twice",
+                message=f"log_tabular({key!r}) was called twice before dump_tabular(); the later value was kept",
+            )
+        if key not in self.log_headers:
+            self.log_headers.append(key)
+        self.log_current_row[key] = val
+
+    def save_config(self, config: Mapping[str, Any]) -> None:
+        """Keep a configuration: printed, in config.json, in the run's config and in the trackers."""
+        found = convert_json(dict(config))
+        if self.exp_name is not None:
+            found["exp_name"] = self.exp_name
+        if not self._leads:
+            return
+        text = config_text(found)
+        _say(self._coloured("Saving config:\n", "cyan"))
+        _say(text)
+        self._count.guard("config_file", f"writing {self.output_dir}/config.json", lambda: self._write_config(text))
+        run = getattr(self.run, "run", self.run)  # a scope's configuration is its run's
+        if run is not None:
+            self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(found))
+        self._trackers.config(found)
+
+    def save_state(self, state_dict: Mapping[str, Any], itr: int | None = None) -> None:
+        """Save `state_dict` (vars.pkl) and what the savers were set up for; each file is replaced whole or not at all.
+
+        Args:
+          state_dict: what describes the state of the experiment, such as {"env": env}.
+          itr: number of this save; None overwrites the unnumbered one.
+        """
+        if not self._leads or self.output_dir is None:
+            return
+        folder, paths, number = self.output_dir, [], saving.suffix(itr)
+        try:
+            paths.append(saving.save_vars(state_dict, folder, itr))
+        except Exception as err:
+            self.log("Warning: could not pickle state_dict.", color="red")
+            self._count("save_state", message=f"vars{number}.pkl was not written: {type(err).__name__}: {err}")
+        guard = self._count.guard
+        if hasattr(self, "tf_saver_elements"):
+            paths.append(guard("save_state", "saving the TensorFlow graph", lambda: self._tf_simple_save(itr)))
+        if hasattr(self, "pytorch_saver_elements"):
+            paths.append(guard("save_state", "saving the PyTorch model", lambda: self._pytorch_simple_save(itr)))
+        run = getattr(self.run, "run", self.run)
+        if run is not None and paths and paths[-1]:
+            clocks: dict[str, Any] = {"epoch": self._epochs}
+            if itr is not None:
+                clocks["gradient_step"] = itr
+            guard("checkpoint", "noting the checkpoint", lambda: run.save_checkpoint(path=paths[-1], **clocks))
+
+    def setup_tf_saver(self, sess: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Have `save_state` write tf1_save/. Needs nothing of TensorFlow but tensors with a `name`."""
+        self.tf_saver_elements = {"session": sess, "inputs": inputs, "outputs": outputs}
+        self.tf_saver_info = {
+            "inputs": {key: value.name for key, value in inputs.items()},
+            "outputs": {key: value.name for key, value in outputs.items()},
+        }
+
+    def setup_pytorch_saver(self, what_to_save: Any) -> None:
+        """Have `save_state` write pyt_save/model.pt: a network, or anything torch can pickle."""
+        self.pytorch_saver_elements = what_to_save
+
+    def dump_tabular(self) -> None:
+        """Print the row, append it to the table, the run and the trackers, and begin a new one.
+
+        A row without any value writes nothing.
+        """
+        row = self.log_current_row
+        if self._leads and row:
+            from rollbook.adapters.spinningup.table import render
+
+            columns = list(self.log_headers)
+            _say(render({key: row.get(key) for key in columns}, old_style=self.compat))
+            table, guard = self._table, self._count.guard
+            if table is not None:
+                guard("progress_file", f"writing {table.path}", lambda: self._write_row(table, columns, row))
+            clocks = self._clocks_of(row)
+            if self.run is not None:
+                run = self.run
+                kept = {key: value for key, value in row.items() if value is not None and value != ""}
+                guard("row", "keeping the row in the run", lambda: run.log(kept, **clocks))
+            self._trackers.row(row, clocks.get("env_step"))
+        if row:
+            self._epochs += 1
+        self.log_current_row.clear()
+        self.first_row = False
+
+    # -- beyond Spinning Up
+
+    def close(self) -> None:
+        """Close the table, and finish the run if this logger opened it. Calling it twice is fine."""
+        if self._table is not None:
+            self._count.guard("progress_file", f"closing {self._table.path}", self._table.close)
+        if self._owned and self.run is not None:
+            self.run.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        from rollbook._session import status_of
+
+        kind = exc[0]
+        if self._owned and self.run is not None and isinstance(kind, type) and issubclass(kind, BaseException):
+            self.run.finish(status_of(kind))
+        self.close()
+
+    # -- parts
+
+    def _find_run(self, run: Any, project: str | None, options: Mapping[str, Any] | None) -> tuple[Run | None, bool]:
+        folder = self.output_dir or ""
+        seed = re.search(r"_s(\d+)$", os.path.basename(os.path.normpath(folder))) if folder else None
+        if num_procs() > 1 and run is None:
+            return _shared_run(lambda: self._open_run(project, options, folder, seed))
+        if run is None:
+            return self._open_run(project, options, folder, seed)
+        return find_run(run, project="", name="")
+
+    def _open_run(
+        self, project: str | None, options: Mapping[str, Any] | None, folder: str, seed: re.Match[str] | None
+    ) -> tuple[Run | None, bool]:
+        name = os.path.basename(os.path.normpath(folder)) or "spinningup"
+        return find_run(
+            None,
+            project=project or self.exp_name or "spinningup",
+            name=name,
+            seed=int(seed.group(1)) if seed else None,
+            options={"project": project, **(options or {})} if project else options,
+        )
+
+    def _clocks_of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        clocks: dict[str, Any] = {"epoch": self._epochs}
+        for key, clock in self.CLOCKS.items():
+            if row.get(key) is not None and row[key] != "":
+                clocks[clock] = row[key]
+        return clocks
+
+    def _write_row(self, table: GrowingTable, columns: list[str], row: Mapping[str, Any]) -> None:
+        table.add_columns(columns)
+        table.write({key: _cell(value) for key, value in row.items()})
+
+    def _write_config(self, text: str) -> None:
+        path = os.path.join(self.output_dir or "", "config.json")
+        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(f"{path}.tmp", path)
+
+    def _tf_simple_save(self, itr: int | None = None) -> str:
+        if not hasattr(self, "tf_saver_elements"):
+            raise AssertionError("First have to setup saving with self.setup_tf_saver")
+        return saving.save_tf_graph(self.tf_saver_elements, self.tf_saver_info, self.output_dir or "", itr)
+
+    def _pytorch_simple_save(self, itr: int | None = None) -> str:
+        if not hasattr(self, "pytorch_saver_elements"):
+            raise AssertionError("First have to setup saving with self.setup_pytorch_saver")
+        return saving.save_model(self.pytorch_saver_elements, self.output_dir or "", itr)
+
+    def _coloured(self, text: str, color: str) -> str:
+        is_terminal = getattr(sys.stdout, "isatty", lambda: False)()
+        return colorize(text, color, bold=True) if is_terminal or self.compat else text
+
+
+class EpochLogger(Logger):
+    """A `Logger` that keeps what is stored during an epoch and logs its statistics over all ranks."""
+
+    def __init__(self, *args: Any, raw: bool = True, **kwargs: Any) -> None:
+        """As `Logger`; with raw=False only the statistics reach the run, not each stored value."""
+        super().__init__(*args, **kwargs)
+        self.epoch_dict: dict[str, list[Any]] = {}
+        self._raw = self.run.scope("store") if raw and self.run is not None else None
+
+    def store(self, **kwargs: Any) -> None:
+        """Keep numbers, arrays or tensors for the statistics of this epoch; each goes to the run at once, too."""
+        for key, value in kwargs.items():
+            if hasattr(value, "detach"):
+                value = value.detach()  # the graph behind a loss is not ours to keep alive
+            stored = self.epoch_dict.get(key)
+            if stored is None:
+                stored = self.epoch_dict[key] = []
+            elif len(stored) >= MOST_STORED:
+                del stored[: MOST_STORED // 2]
+                self._count(
+                    "stored_but_not_logged",
+                    message=f"{key!r} was stored {MOST_STORED} times and not logged since; older values no longer "
+                    "count for its statistics. Log it every epoch, or do not store it",
+                )
+            stored.append(value)
+        if self._raw is not None:
+            self._keep_raw(kwargs)
+
+    def log_tabular(
+        self, key: str, val: Any = None, with_min_and_max: bool = False, average_only: bool = False
+    ) -> None:
+        """Set a value, or, without one, the statistics of what was stored under `key` since they were last logged.
+
+        Args:
+          key: the name; statistics are called Average<key>, Std<key>, Max<key>, Min<key>.
+          with_min_and_max: log the extremes too.
+          average_only: log the mean alone, under the plain key.
+
+        The standard deviation is the population's. Where no rank stored anything (an epoch without a finished episode),
+        the cells are empty and the run's row lacks these keys.
+        """
+        if val is not None:
+            super().log_tabular(key, val)
+        else:
+            mean, std, low, high = self._statistics(key)
+            super().log_tabular(key if average_only else f"Average{key}", mean)
+            if not average_only:
+                super().log_tabular(f"Std{key}", std)
+            if with_min_and_max:
+                super().log_tabular(f"Max{key}", high)
+                super().log_tabular(f"Min{key}", low)
+        self.epoch_dict[key] = []
+
+    def get_stats(self, key: str) -> tuple[Any, Any]:
+        """(mean, population standard deviation) of what is stored under `key`, which stays; NaN if there is nothing."""
+        mean, std, _, _ = self._statistics(key)
+        return (float("nan"), float("nan")) if mean is None else (mean, std)
+
+    def _statistics(self, key: str) -> tuple[Any, Any, Any, Any]:
+        if self.compat:
+            return old_statistics(self.epoch_dict[key])
+        found = self._count.guard(
+            "statistics", f"the statistics of {key!r}", lambda: sample_statistics(self.epoch_dict.get(key, []))
+        )
+        return found or (None, None, None, None)
+
+    def _keep_raw(self, values: dict[str, Any]) -> None:
+        scope: Any = self._raw
+        plain = {key: value.item() if _is_single(value) else value for key, value in values.items()}
+        scope.log(plain, epoch=self._epochs)
+        if "EpRet" in values and "EpLen" in values:
+            self._count.guard("episode", "keeping the episode", lambda: self._keep_episode(plain))
+
+    def _keep_episode(self, values: dict[str, Any]) -> None:
+        if self.run is not None:
+            self.run.log_episode(return_=float(values["EpRet"]), length=int(values["EpLen"]), epoch=self._epochs)
+
+
+class DummyLogger:
+    """Has the names of a logger and does nothing; for ranks that are not to log."""
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        return
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_args, **_kwargs: None
+
+
+def _is_single(value: Any) -> bool:
+    """A 0-d numpy array: as a number it takes the fast path. Tensors go as they are: their device may be busy."""
+    return getattr(value, "shape", None) == () and type(value).__module__ == "numpy"
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float) and type(value) is not float:
+        return float(value)  # numpy's own text differs between its versions
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "shape", None) == ():
+        return item()
+    return value
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _shared_run(open_run: Any) -> tuple[Run | None, bool]:
+    """One run for all ranks: rank 0 opens it and tells the others its folder."""
+    from rollbook._session import attach
+    from rollbook.adapters.spinningup.statistics import broadcast_text
+
+    run, owned = open_run() if proc_id() == 0 else (None, False)
+    folder = broadcast_text(str(run.folder) if run is not None else "")
+    if proc_id() == 0 or not folder:
+        return run, owned
+    return attach(folder), True

@@ -1,0 +1,64 @@
+"""Where a Spinning Up experiment writes, and in which colour it speaks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["FORCE_DATESTAMP", "color2num", "colorize", "setup_logger_kwargs"]
+
+FORCE_DATESTAMP = False
+
+color2num = {
+    "gray": 30,
+    "red": 31,
+    "green": 32,
+    "yellow": 33,
+    "blue": 34,
+    "magenta": 35,
+    "cyan": 36,
+    "white": 37,
+    "crimson": 38,
+}
+
+
+def colorize(string: str, color: str, bold: bool = False, highlight: bool = False) -> str:
+    """`string` between the terminal codes of a colour.
+
+    Raises:
+      KeyError: there is no such colour.
+    """
+    number = color2num[color]
+    # 38 alone is no colour: it opens a longer code.
+    codes = [f"{48 if highlight else 38};5;161"] if number == 38 else [str(number + 10 if highlight else number)]
+    if bold:
+        codes.append("1")
+    return f"\x1b[{';'.join(codes)}m{string}\x1b[0m"
+
+
+def setup_logger_kwargs(
+    exp_name: str,
+    seed: int | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    datestamp: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
+    """The arguments of a logger: `data/<exp_name>/<exp_name>_s<seed>`, and whatever else is to reach it.
+
+    Args:
+      exp_name: name of the experiment; runs of one name are drawn as one curve.
+      seed: gives each seed its folder.
+      data_dir: default $SPINUP_DATA_DIR, or "data".
+      datestamp: put date and time into the names.
+      more: handed to the logger as they are: neptune_experiment=…, trackers=[…], run=…, project=….
+    """
+    stamp = time.strftime("%Y-%m-%d_") if datestamp or FORCE_DATESTAMP else ""
+    parts = [os.fspath(data_dir or os.environ.get("SPINUP_DATA_DIR") or "data"), f"{stamp}{exp_name}"]
+    if seed is not None:
+        hour = time.strftime("%Y-%m-%d_%H-%M-%S-") if stamp else ""
+        parts.append(f"{hour}{exp_name}_s{seed}")
+    return {"output_dir": os.path.join(*parts), "exp_name": exp_name, **more}

@@ -1,0 +1,102 @@
+"""Spinning Up's files of a trained agent (vars.pkl, pyt_save/, tf1_save/), each replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from importlib import import_module
+
+from rollbook._optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suffix"]
+
+
+def suffix(itr: int | None) -> str:
+    """What follows the name of a numbered save: "" without a number."""
+    return "" if itr is None else f"{int(itr)}"
+
+
+def _replace_file(path: str, write: Callable[[str], None]) -> str:
+    """Let `write` make the file beside `path`, then rename; a failure leaves what was there and nothing else."""
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        write(beside)
+        os.replace(beside, path)
+    finally:
+        if os.path.exists(beside):
+            os.unlink(beside)
+    return path
+
+
+def _dump(value: Any, path: str) -> None:
+    """Pickle with joblib, which `load_policy_and_env` reads with, or with the standard library, which it reads too."""
+    try:
+        writer = import_module("joblib")
+    except ImportError:
+        writer = import_module("pickle")
+    with open(path, "wb") as file:  # a file object: joblib would derive a compression from the name
+        writer.dump(value, file)
+
+
+def save_vars(state: Any, folder: str, itr: int | None) -> str:
+    """Write vars<itr>.pkl; returns its path. Raises whatever pickling raises, with the older file intact."""
+    return _replace_file(os.path.join(folder, f"vars{suffix(itr)}.pkl"), lambda path: _dump(state, path))
+
+
+def save_model(model: Any, folder: str, itr: int | None) -> str:
+    """Write pyt_save/model<itr>.pt, the whole object as torch pickles it; returns its path."""
+    torch = need("torch", extra="spinningup", why="setup_pytorch_saver of the Spinning Up adapter")
+    where = os.path.join(folder, "pyt_save")
+    os.makedirs(where, exist_ok=True)
+
+    def write(path: str) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about sources that cannot be saved along
+            torch.save(model, path)
+
+    return _replace_file(os.path.join(where, f"model{suffix(itr)}.pt"), write)
+
+
+def _tensorflow() -> Any:
+    """TensorFlow 1's face: of TensorFlow 1 itself, or what TensorFlow 2 keeps of it."""
+    tf = need("tensorflow", extra="spinningup", why="setup_tf_saver of the Spinning Up adapter")
+    return tf if hasattr(getattr(tf, "saved_model", None), "simple_save") else tf.compat.v1
+
+
+def save_tf_graph(elements: dict[str, Any], info: dict[str, Any], folder: str, itr: int | None) -> str:
+    """Write tf1_save<itr>/ (the graph, and model_info.pkl with tensor names); returns its path.
+
+    Args:
+      elements: session, inputs, outputs, as `simple_save` takes them.
+      info: {"inputs": {name: tensor name}, "outputs": …}.
+    """
+    path = os.path.join(folder, f"tf1_save{suffix(itr)}")
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        _tensorflow().saved_model.simple_save(export_dir=beside, **elements)
+        _dump(info, os.path.join(beside, "model_info.pkl"))
+        shutil.rmtree(path, ignore_errors=True)
+        os.replace(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return path
+
+
+def restore_tf_graph(sess: Any, fpath: str) -> dict[str, Any]:
+    """Load a graph that `save_tf_graph` wrote into `sess`; its input and output tensors by name.
+
+    Reads a pickle: only for files you trust.
+    """
+    tf = _tensorflow()
+    tf.saved_model.loader.load(sess, [tf.saved_model.tag_constants.SERVING], fpath)
+    joblib = need("joblib", extra="spinningup", why="restore_tf_graph of the Spinning Up adapter")
+    info = joblib.load(os.path.join(fpath, "model_info.pkl"))
+    graph = tf.get_default_graph()
+    names = {**info["inputs"], **info["outputs"]}
+    return {key: graph.get_tensor_by_name(name) for key, name in names.items()}

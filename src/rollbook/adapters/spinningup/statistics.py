@@ -1,0 +1,157 @@
+"""Mean, standard deviation, minimum and maximum over the samples of all ranks, in float64."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["as_samples", "mpi_statistics_scalar", "num_procs", "proc_id", "sample_statistics"]
+
+
+def _mpi() -> Any:
+    """MPI's world, where the program uses MPI; importing mpi4py just to ask would start it."""
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if mpi is None and any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")):
+        try:
+            mpi = import_module("mpi4py.MPI")
+        except ImportError:
+            return None
+    return None if mpi is None else mpi.COMM_WORLD
+
+
+def _torch_distributed() -> Any:
+    """torch.distributed, if a process group is up."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed
+    return None
+
+
+def proc_id() -> int:
+    """The rank of this process: of torch.distributed, else of MPI, else what the launcher says, else 0."""
+    distributed = _torch_distributed()
+    if distributed is not None:
+        return int(distributed.get_rank())
+    world = _mpi()
+    if world is not None:
+        return int(world.Get_rank())
+    rank = os.environ.get("RANK", "")
+    return int(rank) if rank.isdigit() else 0
+
+
+def num_procs() -> int:
+    """How many processes take part in a reduction."""
+    distributed = _torch_distributed()
+    if distributed is not None:
+        return int(distributed.get_world_size())
+    world = _mpi()
+    return 1 if world is None else int(world.Get_size())
+
+
+def _reduce(values: list[float], operation: str) -> list[float]:
+    """`values` summed ("sum") or maximised ("max") over ranks, element by element. Every rank has to call it."""
+    if num_procs() == 1:
+        return values
+    distributed = _torch_distributed()
+    if distributed is not None:
+        torch = sys.modules["torch"]
+        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+        tensor = torch.tensor(values, dtype=torch.float64, device=device)
+        distributed.all_reduce(tensor, op=distributed.ReduceOp.SUM if operation == "sum" else distributed.ReduceOp.MAX)
+        return [float(value) for value in tensor.tolist()]
+    import numpy as np
+
+    mpi: Any = sys.modules["mpi4py.MPI"]
+    mine = np.asarray(values, dtype=np.float64)
+    total = np.zeros_like(mine)
+    mpi.COMM_WORLD.Allreduce(mine, total, op=mpi.SUM if operation == "sum" else mpi.MAX)
+    return [float(value) for value in total]
+
+
+def as_samples(stored: Any) -> NDArray[np.float64]:
+    """One flat float64 array of everything that was stored: numbers, arrays and tensors of any shape, mixed freely."""
+    import numpy as np
+
+    if not isinstance(stored, (list, tuple)):
+        stored = [stored]
+    parts = []
+    for item in stored:
+        if hasattr(item, "detach"):
+            item = item.detach().cpu()
+        if isinstance(item, (list, tuple)):
+            parts.append(as_samples(item))
+        else:
+            parts.append(np.asarray(item, dtype=np.float64).reshape(-1))
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def sample_statistics(stored: Any) -> tuple[float, float, float, float] | None:
+    """(mean, population standard deviation, minimum, maximum) over all ranks; None if no rank has a sample.
+
+    Collective: every rank calls it for the same things in the same order, also a rank that has nothing.
+    NaN in a sample makes the mean and the standard deviation NaN.
+    """
+    samples = as_samples(stored)
+    n, total = float(samples.size), float(samples.sum())
+    low = float(samples.min()) if n else math.inf
+    high = float(samples.max()) if n else -math.inf
+    total, n = _reduce([total, n], "sum")
+    high, low_mirrored = _reduce([high, -low], "max")
+    mean = total / n if n else math.nan
+    (squares,) = _reduce([float(((samples - mean) ** 2).sum())], "sum")
+    if not n:
+        return None
+    return mean, math.sqrt(squares / n), -low_mirrored, high
+
+
+def mpi_statistics_scalar(x: Sequence[float], with_min_and_max: bool = False) -> tuple[float, ...]:
+    """(mean, std) or (mean, std, min, max) of the scalars `x` over all ranks; NaN where there are none.
+
+    The name Spinning Up's algorithms import (PPO and VPG normalise advantages with it).
+    """
+    found = sample_statistics(x) or (math.nan, math.nan, math.inf, -math.inf)
+    return found if with_min_and_max else found[:2]
+
+
+def old_statistics(stored: Any) -> tuple[Any, Any, Any, Any]:
+    """As Spinning Up computes them: float32 sums, divided by the length of the first axis. For `compat=True`.
+
+    Raises:
+      IndexError: nothing is stored. ValueError: arrays and scalars are mixed.
+    """
+    import numpy as np
+
+    first = stored[0]
+    values = np.concatenate(stored) if isinstance(first, np.ndarray) and first.ndim else stored
+    array = np.array(values, dtype=np.float32)
+    total, n = _reduce([float(array.sum()), float(len(array))], "sum")
+    mean = np.float32(np.float32(total) / np.float32(n))
+    (squares,) = _reduce([float(((array - mean) ** 2).sum())], "sum")
+    std = np.sqrt(np.float32(squares) / np.float32(n))
+    high, low_mirrored = _reduce([float(array.max()), -float(array.min())], "max")
+    return mean, std, np.float32(-low_mirrored), np.float32(high)
+
+
+def broadcast_text(text: str) -> str:
+    """Rank 0's `text`, on every rank. Collective."""
+    distributed = _torch_distributed()
+    if distributed is not None:
+        box = [text]
+        device = None
+        if distributed.get_backend() == "nccl":
+            device = sys.modules["torch"].device("cuda")
+        distributed.broadcast_object_list(box, src=0, device=device)
+        return box[0]
+    world = _mpi()
+    return text if world is None else str(world.bcast(text, root=0))

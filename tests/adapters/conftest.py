@@ -1,0 +1,51 @@
+"""Runs to log to, and reading them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.run import Run
+
+
+@pytest.fixture(autouse=True)
+def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Relative paths of a test end up in its own folder; runs that it left open are finished."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_DIR", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path
+    from rollbook import _session
+
+    for run in list(_session._opened):
+        run.finish()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    run = rollbook.init("tests", "adapter", dir=tmp_path / "runs", sinks=(), keeper="inline")
+    yield run
+    run.finish()
+
+
+@pytest.fixture
+def strict_run(tmp_path: Path) -> Iterator[Run]:
+    run = rollbook.init("tests", "strict", dir=tmp_path / "runs", sinks=(), keeper="inline", strict=True)
+    yield run
+    run.finish()
+
+
+def rows(run: Run, *keys: str, x: str | None = None) -> list[tuple[Any, ...]]:
+    """(x if given, then the values) of every row that has the first key, in order."""
+    table = run.book.metrics(list(keys), x=x)
+    names = [*([x] if x else []), *keys]
+    return [tuple(row[name] for name in names) for row in table.to_pylist() if row[keys[0]] is not None]
+
+
+@pytest.fixture(name="rows")
+def rows_fixture() -> Any:
+    return rows
