@@ -1,0 +1,80 @@
+"""The run's clocks, where sub-environments in other processes can read them: a small mapped file.
+
+Only the training loop knows `env_step`. The outer wrapper writes the clocks it finds before each step of the vector;
+a recorder in a sub-process reads them when an episode ends. Without the outer wrapper the clocks stay unknown there,
+and readers place the rows by time.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+
+from rollbook.clocks import UNKNOWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["SharedClocks"]
+
+_MOST = 32
+_WORDS = struct.Struct(f"<{_MOST}q")
+
+
+class SharedClocks:
+    """A table of clock readings in a temporary file. Pickled, it is the same table.
+
+    A reader may see the clocks of two neighbouring steps mixed; it never sees half a number.
+
+    Args:
+      names: the clocks, at most 32; the others stay unknown to the readers.
+    """
+
+    __slots__ = ("_map", "names", "path")
+
+    def __init__(self, names: tuple[str, ...], path: str | None = None) -> None:
+        self.names = names[:_MOST]
+        self._map: mmap.mmap | None = None
+        if path is None:
+            handle, path = tempfile.mkstemp(prefix="rollbook-clocks-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(_WORDS.pack(*[UNKNOWN] * _MOST))
+        self.path = path
+
+    def _open(self) -> mmap.mmap | None:
+        if self._map is None:
+            try:
+                with open(self.path, "r+b") as file:
+                    self._map = mmap.mmap(file.fileno(), _WORDS.size)
+            except (OSError, ValueError):  # another host, or the run is over
+                return None
+        return self._map
+
+    def write(self, clocks: Mapping[str, int]) -> None:
+        """Make these the current clocks; names that are missing become unknown."""
+        view = self._open()
+        if view is not None:
+            readings = [clocks.get(name, UNKNOWN) for name in self.names]
+            _WORDS.pack_into(view, 0, *readings, *[UNKNOWN] * (_MOST - len(readings)))
+
+    def read(self) -> dict[str, Any]:
+        """The clocks that are known."""
+        view = self._open()
+        if view is None:
+            return {}
+        readings = _WORDS.unpack_from(view, 0)
+        return {name: reading for name, reading in zip(self.names, readings, strict=False) if reading != UNKNOWN}
+
+    def remove(self) -> None:
+        """Delete the file; who has it open keeps its readings."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedClocks, (self.names, self.path)

@@ -1,0 +1,215 @@
+"""The episode auditor: compares the return and length of the reward stream with what somebody else reported.
+
+`RecordEpisodeStatistics`, Stable-Baselines3's `Monitor` and training frameworks add up rewards too, and they get it
+wrong in ways that nobody sees: the step at which a vector environment resets itself is counted or forgotten, a return
+leaks into the next episode, the last info goes missing. Each difference becomes an alert that holds the numbers.
+
+    auditor = EpisodeAuditor(scope)
+    auditor.check("e1.0.7", own=(3.0, 3), reported=(2.0, 2), source="RecordEpisodeStatistics", env_index=0)
+"""
+
+from __future__ import annotations
+
+import json
+
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["EpisodeAuditor", "reported_in"]
+
+
+class EpisodeAuditor:
+    """Judges reported returns and lengths. One may serve many environments; it remembers the last episode of each.
+
+    Args:
+      recorder: gets the alerts and the counts.
+      relative, per_step: how far returns may differ as rounding: relative to the larger one, and per step (Monitor
+        rounds to six digits, others add up in float32).
+    """
+
+    most_alerts = 100
+
+    def __init__(self, recorder: Recorder, *, relative: float = 1e-5, per_step: float = 2e-6) -> None:
+        self._recorder, self.relative, self.per_step = recorder, relative, per_step
+        self._previous: dict[tuple[str, int], tuple[float, int]] = {}
+        self._reporting: set[str] = set()
+        self._alerts = 0
+        self.checked = 0
+        self.differences = 0
+
+    def check(
+        self,
+        episode_id: str,
+        own: tuple[float, int],
+        reported: tuple[float | None, int | None] | None,
+        *,
+        source: str,
+        env_index: int = 0,
+        autoreset: str = "",
+        compare_return: bool = True,
+        compare_length: bool = True,
+    ) -> str:
+        """Compare one finished episode. Returns what is wrong in a word or two, "" if nothing is.
+
+        Args:
+          own: (return, length) of the reward stream.
+          reported: (return, length) as `source` says; None for a value it does not give; None altogether when it
+            said nothing about this episode.
+          autoreset: the vector environment's mode, for the evidence.
+          compare_return, compare_length: False where a wrapper in between changes rewards, or the number of steps.
+        """
+        before = self._previous.get((source, env_index))
+        self._previous[source, env_index] = own
+        if reported is None:
+            if source not in self._reporting:
+                return ""
+            self._say(
+                "missing final info",
+                episode_id,
+                own,
+                None,
+                before,
+                source=source,
+                env_index=env_index,
+                autoreset=autoreset,
+            )
+            return "missing final info"
+        self._reporting.add(source)
+        self.checked += 1
+        their_return = reported[0] if compare_return else None
+        wrong = self._verdict(own, their_return, reported[1] if compare_length else None, before)
+        if wrong:
+            self._say(wrong, episode_id, own, reported, before, source=source, env_index=env_index, autoreset=autoreset)
+        return wrong
+
+    def expects(self, source: str) -> None:
+        """From now on `source` is known to report: an episode it says nothing about is a finding."""
+        self._reporting.add(source)
+
+    def sums_differ(self, own: tuple[float, int, int], reported: tuple[float, int, int], autoreset: str = "") -> None:
+        """Over a whole vector, the sub-environments' recorders counted something else than the vector gave.
+
+        Args:
+          own, reported: (sum of returns, steps, episodes) of the vector and of its recorders.
+        """
+        self.differences += 1
+        evidence = dict(zip(("own_return", "own_steps", "own_episodes"), own, strict=True))
+        evidence.update(zip(("reported_return", "reported_steps", "reported_episodes"), reported, strict=True))
+        message = (
+            f"sums differ: the vector gave {own[2]} episodes of {own[1]} steps with return {_short(own[0])} in "
+            "all, its "
+            f"sub-environments recorded {reported[2]} of {reported[1]} with {_short(reported[0])}"
+        )
+        self._alert({"wrong": "sums differ", "autoreset": autoreset, **evidence}, message, "sub-environments")
+
+    def _same(self, own: float, reported: float, length: int) -> bool:
+        if own != own or reported != reported:
+            return own != own and reported != reported
+        if own == reported:  # infinities too
+            return True
+        return abs(own - reported) <= self.relative * max(abs(own), abs(reported)) + self.per_step * max(1, length)
+
+    def _verdict(
+        self,
+        own: tuple[float, int],
+        their_return: float | None,
+        their_length: int | None,
+        before: tuple[float, int] | None,
+    ) -> str:
+        total, length = own
+        return_differs = their_return is not None and not self._same(total, their_return, length)
+        length_differs = their_length is not None and their_length != length
+        if not return_differs and not length_differs:
+            return ""
+        if before is not None:
+            leaked_length = their_length is None or their_length in (length, length + before[1])
+            leaked_return = their_return is not None and self._same(total + before[0], their_return, length + before[1])
+            if leaked_length and leaked_return and before[0]:
+                return "leaked return"
+        if length_differs and their_length is not None and abs(their_length - length) == 1:
+            return "off by one"
+        if length_differs:
+            return "length differs"
+        return "return differs"
+
+    def _say(
+        self,
+        wrong: str,
+        episode_id: str,
+        own: tuple[float, int],
+        reported: tuple[float | None, int | None] | None,
+        before: tuple[float, int] | None,
+        *,
+        source: str,
+        env_index: int,
+        autoreset: str,
+    ) -> None:
+        self.differences += 1
+        evidence: dict[str, Any] = {
+            "wrong": wrong,
+            "episode_id": episode_id,
+            "env_index": env_index,
+            "own_return": own[0],
+            "own_length": own[1],
+            "reported_return": reported[0] if reported else None,
+            "reported_length": reported[1] if reported else None,
+            "previous_return": before[0] if before else None,
+            "previous_length": before[1] if before else None,
+            "autoreset": autoreset,
+        }
+        if reported is None:
+            said = "said nothing about it"
+        else:
+            said = f"reported return {_short(reported[0])}, length {_short(reported[1])}"
+        message = (
+            f"{wrong}: episode {episode_id} of environment {env_index} has return {_short(own[0])} and length "
+            f"{own[1]} by its "
+            f"reward stream, {source} {said}"
+        )
+        self._alert(evidence, message, source)
+
+    def _alert(self, evidence: Mapping[str, Any], message: str, source: str) -> None:
+        self._alerts += 1
+        if self._alerts <= self.most_alerts:
+            self._recorder.record(
+                "alerts",
+                {
+                    "rule": "episode_audit",
+                    "level": "warn",
+                    "message": message,
+                    "evidence": json.dumps({name: _for_json(value) for name, value in evidence.items()}),
+                    "source": source,
+                },
+            )
+        self._recorder.count("episode_audit", 1, f"{message}; the run's own numbers are kept, see its alerts")
+
+
+def _for_json(value: Any) -> Any:
+    """JSON has no NaN and no infinity; they become texts."""
+    return (
+        str(value) if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
+    )
+
+
+def reported_in(info: Mapping[str, Any] | None, key: str = "episode") -> tuple[float | None, int | None] | None:
+    """(return, length) as `info["episode"]` reports them in the keys "r" and "l", or None if it is not there.
+
+    Reads the infos of single environments, where both are numbers or arrays of one element.
+    """
+    said = info.get(key) if info else None
+    if said is None or not hasattr(said, "get"):
+        return None
+    total, length = scalar_of(said.get("r")), scalar_of(said.get("l"))
+    if total is None and length is None:
+        return None
+    return (None if total is None else float(total)), (None if length is None else int(length))
+
+
+def _short(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:.6g}"

@@ -1,0 +1,217 @@
+"""The reward ledger: raw, shaped, clipped, normalised and final reward side by side, per agent and component.
+
+    ledger = RewardLedger(scope)
+    env = ledger.stage(env, "raw")             # what the game pays
+    env = ClipReward(env)
+    env = ledger.stage(env, "clipped")         # what is left of it
+    env = RecordEpisodes(env, scope, ledger=ledger)    # ... and "final", what the agent gets
+
+Each episode gives one row of the `rewards` table per agent, component and stage. The check: within a stage and agent
+the components add up to the total, step by step.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["STAGES", "RewardLedger", "Tally"]
+
+STAGES = ("raw", "shaped", "clipped", "normalised", "final")
+"""The usual stages in the order in which a reward passes them; others may be named."""
+
+TOTAL = ""
+"""The component that means the whole reward."""
+
+
+class Tally:
+    """Sum, minimum, maximum and count of a stream of numbers, and the sum of their magnitudes."""
+
+    __slots__ = ("high", "low", "magnitude", "n", "total")
+
+    def __init__(self) -> None:
+        self.total, self.magnitude, self.n = 0.0, 0.0, 0
+        self.low, self.high = math.inf, -math.inf
+
+    def add(self, value: float) -> None:
+        """Take one number in. A NaN makes the sum NaN; minimum and maximum pass over it."""
+        self.total += value
+        self.magnitude += abs(value)
+        self.n += 1
+        if value < self.low:
+            self.low = value
+        if value > self.high:
+            self.high = value
+
+    @property
+    def mean(self) -> float | None:
+        """The mean, None of nothing."""
+        return self.total / self.n if self.n else None
+
+    @property
+    def range(self) -> tuple[float | None, float | None]:
+        """(minimum, maximum), None where no number was finite enough to compare."""
+        return (self.low if self.low != math.inf or self.high == math.inf else None,
+                self.high if self.high != -math.inf or self.low == -math.inf else None)  # fmt: skip
+
+
+class RewardLedger:
+    """Keeps the rewards of one stream of episodes apart, by stage, agent and component.
+
+    One ledger goes with one `EpisodeRecorder` (one sub-environment). Not thread-safe.
+
+    Args:
+      recorder: where alerts about sums that do not add up go; None: the check's result is only returned.
+      tolerance: the greatest difference, relative to the magnitudes summed, that counts as rounding.
+    """
+
+    most_alerts = 100
+
+    def __init__(self, recorder: Recorder | None = None, *, tolerance: float = 1e-5) -> None:
+        self._recorder, self.tolerance = recorder, tolerance
+        self._tallies: dict[tuple[str, str, str], Tally] = {}
+        self._alerts = 0
+
+    def __len__(self) -> int:
+        return len(self._tallies)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._tallies
+
+    def begin(self) -> None:
+        """A new episode: forget the sums."""
+        self._tallies = {}
+
+    def enter(self, stage: str, reward: Any) -> None:
+        """`add` for wrappers: what is no number is counted instead of raised."""
+        try:
+            self.add(stage, reward)
+        except (TypeError, ValueError) as err:
+            if self._recorder is not None:
+                self._recorder.count(
+                    "reward_ledger_odd",
+                    1,
+                    f"the reward {reward!r:.60} at stage {stage!r} is no number ({err}); it was not entered into "
+                    "the ledger",
+                )
+
+    def add(self, stage: str, reward: Any, *, agent: str = "", component: str = TOTAL) -> None:
+        """One step's reward at `stage`: a number, or a mapping of component -> number. Odd values raise TypeError."""
+        if hasattr(reward, "items") and hasattr(reward, "keys"):
+            for name, value in reward.items():
+                self._tally(agent, str(name), stage).add(float(value))
+        else:
+            self._tally(agent, component, stage).add(float(reward))
+
+    def catch_up(self, stage: str, total: float, n: int) -> None:
+        """Enter the sum of n steps that were not entered one by one; their minimum and maximum are not known."""
+        tally = self._tally("", TOTAL, stage)
+        tally.total += total
+        tally.magnitude += abs(total)
+        tally.n += n
+
+    def scalars(self) -> dict[str, float]:
+        """The sums as curves: `return/<agent>`, `reward/<component>`, and `return_<stage>` for other stages."""
+        found: dict[str, float] = {}
+        for (agent, component, stage), tally in self._tallies.items():
+            if stage != "final":
+                if not agent and component == TOTAL:
+                    found[f"return_{stage}"] = tally.total
+            elif agent and component == TOTAL:
+                found[f"return/{agent}"] = tally.total
+            elif component != TOTAL and not agent:
+                found[f"reward/{component}"] = tally.total
+        return found
+
+    def _tally(self, agent: str, component: str, stage: str) -> Tally:
+        key = (agent, component, stage)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally()
+        return tally
+
+    def columns(self, episode_id: str) -> tuple[dict[str, Any], int]:
+        """The episode's rows of the `rewards` table, as (columns, n)."""
+        rows = list(self._tallies.items())
+        ranges = [tally.range for _, tally in rows]
+        return {
+            "episode_id": [episode_id] * len(rows),
+            "agent": [agent for (agent, _, _), _ in rows],
+            "component": [component for (_, component, _), _ in rows],
+            "stage": [stage for (_, _, stage), _ in rows],
+            "sum": [tally.total for _, tally in rows],
+            "mean": [tally.mean for _, tally in rows],
+            "min": [low for low, _ in ranges],
+            "max": [high for _, high in ranges],
+            "n": [tally.n for _, tally in rows],
+        }, len(rows)
+
+    def check(self, episode_id: str = "") -> list[dict[str, Any]]:
+        """Where components do not add up to the total of their agent and stage. Each finding is an alert, too.
+
+        Returns:
+          One dict per finding: agent, stage, total, components (name -> sum), difference. A stage that has only
+          components, or only a total, has nothing to compare.
+        """
+        parts: dict[tuple[str, str], dict[str, Tally]] = {}
+        for (agent, component, stage), tally in self._tallies.items():
+            parts.setdefault((agent, stage), {})[component] = tally
+        found = []
+        for (agent, stage), tallies in parts.items():
+            whole = tallies.pop(TOTAL, None)
+            if whole is None or not tallies:
+                continue
+            together = math.fsum(tally.total for tally in tallies.values())
+            scale = max(whole.magnitude, sum(tally.magnitude for tally in tallies.values()), 1e-9)
+            if abs(whole.total - together) > self.tolerance * scale:
+                found.append(
+                    {
+                        "episode_id": episode_id,
+                        "agent": agent,
+                        "stage": stage,
+                        "total": whole.total,
+                        "components": {name: tally.total for name, tally in tallies.items()},
+                        "difference": whole.total - together,
+                    }
+                )
+        for finding in found:
+            self._alert(finding)
+        return found
+
+    def _alert(self, finding: Mapping[str, Any]) -> None:
+        if self._recorder is None:
+            return
+        about = f" of agent {finding['agent']!r}" if finding["agent"] else ""
+        message = (
+            f"the reward components{about} at stage {finding['stage']!r} add up to "
+            f"{finding['total'] - finding['difference']:.6g}, the reward itself to {finding['total']:.6g}"
+        )
+        self._alerts += 1
+        if self._alerts <= self.most_alerts:
+            self._recorder.record(
+                "alerts",
+                {
+                    "rule": "reward_ledger",
+                    "level": "warn",
+                    "message": message,
+                    "evidence": json.dumps(finding),
+                    "source": "rollbook.capture.ledger",
+                },
+            )
+        self._recorder.count("reward_ledger", 1, f"{message} (episode {finding['episode_id']}); see the run's alerts")
+
+    def stage(self, env: Any, name: str) -> Any:
+        """`env` wrapped so that each reward it pays is entered under stage `name`. Nothing about it changes.
+
+        Works on a gymnasium environment (or anything with its `step`). Put one where each stage begins.
+        """
+        from rollbook.capture.gym import LedgerStage
+
+        return LedgerStage(env, self, name)

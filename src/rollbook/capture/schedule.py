@@ -1,0 +1,119 @@
+"""Which episodes get their full trajectory kept: the first ones, every n-th, the best, the worst, those with an alert.
+
+Schedule(first=1, every=100, best=True, on_alert=True)
+Schedule.of("first, every 100, best")        # the same thing, as a configuration file would say it
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["Schedule"]
+
+_FORMS = (
+    "True or 'all', False or 'never', a number n for every n-th, a text such as 'first, every 100, best, worst, "
+    "alert', a function of the episode's number, or a Schedule"
+)
+
+
+class Schedule:
+    """Says for each episode whether its trajectory is to be kept.
+
+    Args:
+      first: this many episodes from the start.
+      every: each episode whose number is a multiple of this; 0 for none.
+      best, worst: an episode with a higher (lower) return than all before it. It is only known at the end, so every
+        episode is held in memory until then (see `EpisodeRecorder`'s limits).
+      on_alert: an episode that the auditor, or the caller, raised an alert about. Held in memory likewise.
+      choose: a function of the episode's number, counted from 0, that says yes or no; it may not raise.
+    """
+
+    __slots__ = ("best", "choose", "every", "first", "on_alert", "worst")
+
+    def __init__(
+        self,
+        *,
+        first: int = 0,
+        every: int = 0,
+        best: bool = False,
+        worst: bool = False,
+        on_alert: bool = False,
+        choose: Callable[[int], bool] | None = None,
+    ) -> None:
+        if first < 0 or every < 0:
+            raise BadInput(f"Schedule(first={first}, every={every}): both count episodes; give 0 or more.")
+        self.first, self.every, self.best, self.worst = int(first), int(every), bool(best), bool(worst)
+        self.on_alert, self.choose = bool(on_alert), choose
+
+    def __repr__(self) -> str:
+        said = [f"{name}={getattr(self, name)!r}" for name in self.__slots__ if getattr(self, name)]
+        return f"Schedule({', '.join(said)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.__slots__))
+
+    @property
+    def in_hindsight(self) -> bool:
+        """Whether some episodes are chosen only when they have ended."""
+        return self.best or self.worst or self.on_alert
+
+    @property
+    def never(self) -> bool:
+        """Whether no episode will ever be chosen."""
+        return not (self.first or self.every or self.choose or self.in_hindsight)
+
+    def from_start(self, number: int) -> bool:
+        """Whether the episode with this number (from 0) is chosen before it begins."""
+        if number < self.first or (self.every and number % self.every == 0):
+            return True
+        return self.choose is not None and bool(self.choose(number))
+
+    @classmethod
+    def of(cls, said: Any) -> Schedule:
+        """The schedule that `said` stands for.
+
+        Raises:
+          BadInput: it is none of the forms; the message lists them.
+        """
+        if isinstance(said, Schedule):
+            return said
+        if said is None or said is False:
+            return cls()
+        if said is True:
+            return cls(every=1)
+        if isinstance(said, int):
+            return cls(every=said)
+        if isinstance(said, (list, tuple)):
+            said = ", ".join(map(str, said))
+        if isinstance(said, str):
+            return cls._of_text(said)
+        if callable(said):
+            return cls(choose=said)
+        raise BadInput(f"a schedule of episodes was given as {said!r:.80}; it can be {_FORMS}.")
+
+    @classmethod
+    def _of_text(cls, said: str) -> Schedule:
+        chosen: dict[str, Any] = {}
+        for part in filter(None, (piece.strip().lower() for piece in said.split(","))):
+            word, _, number = part.replace("_", " ").partition(" ")
+            if word in ("first", "every") and (not number or number.strip().isdigit()):
+                chosen[word] = int(number or 1)
+            elif part == "all":
+                chosen["every"] = 1
+            elif word in ("best", "worst") and not number:
+                chosen[word] = True
+            elif part in ("alert", "on alert", "on_alert"):
+                chosen["on_alert"] = True
+            elif part != "never":
+                raise BadInput(
+                    f"a schedule of episodes was given as {said!r}, where {part!r} is not known; it can be {_FORMS}."
+                )
+        return cls(**chosen)
