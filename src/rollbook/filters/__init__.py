@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rollbook.filters.drop import DropNone, DropNonFinite
     from rollbook.filters.every import Every
     from rollbook.filters.gate import Gate
+    from rollbook.filters.keys import Prefix, Rename, Select
     from rollbook.filters.merge import Merge
-    from rollbook.filters.names import Prefix, Rename, Select
     from rollbook.filters.smooth import Smooth
     from rollbook.protocols import Sink
 
@@ -50,9 +50,9 @@ _FILTERS = {
     "every": "every:Every",
     "gate": "gate:Gate",
     "merge": "merge:Merge",
-    "prefix": "names:Prefix",
-    "rename": "names:Rename",
-    "select": "names:Select",
+    "prefix": "keys:Prefix",
+    "rename": "keys:Rename",
+    "select": "keys:Select",
     "smooth": "smooth:Smooth",
 }
 _PLACES = {place.partition(":")[2]: place for place in (*_FILTERS.values(), "_base:Filter")}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
 from rollbook.filters._rows import row_from_json, row_to_json, value_from_json, value_to_json
-from rollbook.filters.names import pattern
+from rollbook.filters.keys import pattern
 from rollbook.protocols import Row
 
 if TYPE_CHECKING:

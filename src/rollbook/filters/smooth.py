@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
-from rollbook.filters.names import pattern
+from rollbook.filters.keys import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollbook._optional import need
 from rollbook.sinks._files import FileSink
+from rollbook.sinks._steps import step_of
 from rollbook.values import Histogram, Image
 
 if TYPE_CHECKING:
@@ -96,23 +97,13 @@ class TensorBoard(FileSink):
                 host = re.sub(r"[^A-Za-z0-9_-]", "_", socket.gethostname().partition(".")[0]) or "host"
                 self._path = f"{FOLDER}/events.out.tfevents.{int(row.time)}.{host}"
                 yield self._path, proto.first(row.time)
-            step, is_x = self._step(row)
+            step, is_x = step_of(row, self._x, self._clocks)
             if row.attempt > self._attempt:
                 if self._attempt and is_x:
                     yield self._path, proto.session(row.time, step)
                 if is_x or not self._attempt:
                     self._attempt = row.attempt
             yield self._path, proto.summary(row.time, step, values)
-
-    def _step(self, row: Row) -> tuple[int, bool]:
-        """The step of a row, and whether it stands on the axis of the file rather than on whatever was at hand."""
-        reading = row.clocks.get(self._x)
-        if reading is not None:
-            return reading, True
-        for clock in self._clocks or row.clocks:
-            if clock in row.clocks:
-                return row.clocks[clock], not self._x and clock == next(iter(self._clocks), clock)
-        return row.seq, False
 
     def _value(self, key: str, value: Any) -> Any:
         if isinstance(value, (float, int)):

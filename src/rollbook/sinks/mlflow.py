@@ -1,0 +1,119 @@
+"""Mlflow: rows to an MLflow tracking store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rollbook._optional import need
+from rollbook.sinks._plain import file_name
+from rollbook.sinks._steps import step_of
+from rollbook.sinks._trackers import as_float, flat_config
+from rollbook.values import Image, Video
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rollbook.protocols import Row, RunInfo
+
+__all__ = ["Mlflow"]
+
+MOST_METRICS = 1000
+MOST_PARAMS = 100
+LONGEST_PARAM = 6000
+ID_TAG = "rollbook.id"
+_STRANGE = re.compile(r"[^\w\-./: ]")
+
+
+class Mlflow:
+    """One MLflow run per rollbook run, found again by the tag `rollbook.id`.
+
+    Each value goes with its own time and step, so nothing has to increase. A row delivered twice is kept once by stores
+    that are databases; file stores show the same point twice. Characters MLflow refuses in names become "_".
+
+    Args:
+      tracking_uri: the store; by default what MLflow's own settings say.
+      experiment: by default the run's project.
+      x: the clock to use as the step; by default the run's own choice.
+    """
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str, Image, Video})
+
+    def __init__(self, *, tracking_uri: str | None = None, experiment: str | None = None, x: str = "") -> None:
+        self._uri = tracking_uri
+        self._experiment = experiment
+        self._asked_x = self._x = x
+        self._clocks: tuple[str, ...] = ()
+        self._client: Any = None
+        self._metric: Any = None
+        self._id = ""
+        self._folder = Path()
+        self._is_final = False
+
+    def open(self, run: RunInfo) -> None:
+        """Begin the run, or find the one with this id and go on."""
+        tracking = need("mlflow.tracking", extra="mlflow", why="the MLflow sink")
+        entities = need("mlflow.entities", extra="mlflow", why="the MLflow sink")
+        self._metric = entities.Metric
+        self._client = client = tracking.MlflowClient(tracking_uri=self._uri)
+        self._folder, self._clocks = Path(run.folder), run.clocks
+        self._x = self._asked_x or run.x
+        self._is_final = False
+        name = self._experiment or run.project
+        experiment = client.get_experiment_by_name(name)
+        place = experiment.experiment_id if experiment is not None else client.create_experiment(name)
+        found = client.search_runs([place], f"tags.`{ID_TAG}` = '{run.id}'", max_results=1)
+        if found:
+            self._id = found[0].info.run_id
+            client.update_run(self._id, status="RUNNING")
+            known = set(found[0].data.params)
+        else:
+            tags = {ID_TAG: run.id, **{f"rollbook.tag.{file_name(tag)}": tag for tag in run.tags}}
+            if run.group:
+                tags["rollbook.group"] = run.group
+            if run.notes:
+                tags["mlflow.note.content"] = run.notes
+            self._id = client.create_run(place, run_name=run.name or None, tags=tags).info.run_id
+            known = set()
+        config = {**flat_config(run.config), **({} if run.seed is None else {"seed": run.seed})}
+        params = [
+            entities.Param(_named(key), str(value)[:LONGEST_PARAM])
+            for key, value in config.items()
+            if _named(key) not in known
+        ]
+        for start in range(0, len(params), MOST_PARAMS):
+            client.log_batch(self._id, params=params[start : start + MOST_PARAMS])
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Send these rows, up to a thousand values a request."""
+        metrics: list[Any] = []
+        for row in rows:
+            self._is_final = self._is_final or row.mark == "final"
+            metrics.extend(self._metrics(row))
+        for start in range(0, len(metrics), MOST_METRICS):
+            self._client.log_batch(self._id, metrics=metrics[start : start + MOST_METRICS])
+
+    def close(self) -> None:
+        """Say that the run is over, if it is."""
+        client, self._client = self._client, None
+        if client is not None and self._is_final:
+            client.set_terminated(self._id, "FINISHED")
+
+    def _metrics(self, row: Row) -> Iterator[Any]:
+        step, _ = step_of(row, self._x, self._clocks)
+        for key, value in row.values.items():
+            if isinstance(value, (float, int)):
+                yield self._metric(_named(key), as_float(value), int(row.time * 1000), step)
+            elif isinstance(value, str):
+                self._client.log_text(self._id, value, f"text/{file_name(key)}/{step}.txt")
+            elif isinstance(value, (Image, Video)):
+                path = (self._folder / value.path).resolve()
+                if path.is_relative_to(self._folder.resolve()) and path.is_file():
+                    self._client.log_artifact(self._id, str(path), f"media/{file_name(key)}")
+
+
+def _named(key: str) -> str:
+    """The key as MLflow allows it: no odd characters, and no parts that a file system would resolve."""
+    parts = (part for part in _STRANGE.sub("_", key).split("/") if part)
+    return "/".join("_" if part in (".", "..") else part for part in parts)[:250] or "_"
