@@ -1,0 +1,104 @@
+"""How a run ends: the status that each way of leaving gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import LoggingFailed
+
+HEAD = """\
+import os, signal, sys, time
+import rollbook
+run = rollbook.init('p', 'n', sinks=[], keeper='inline')
+run.log({'a': 1.0})
+"""
+
+
+def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
+    """Run a program and return its run's page and its exit status."""
+    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=60, check=False)
+    (page,) = (root / "p").glob("n-*/run.json")
+    return dict(json.loads(page.read_text())), done.returncode
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", "finished"),
+        ("run.finish()", "finished"),
+        ("run.finish('killed')", "killed"),
+        ("raise ValueError", "crashed"),
+        ("sys.exit(0)", "finished"),
+        ("raise KeyboardInterrupt", "killed"),
+        ("with run:\n    raise ValueError", "crashed"),
+        ("with run:\n    raise KeyboardInterrupt", "killed"),
+        ("try:\n    with run:\n        raise ValueError\nexcept ValueError:\n    pass", "crashed"),
+        ("with run:\n    sys.exit(0)", "finished"),
+        ("with run:\n    sys.exit(3)", "crashed"),
+        ("os.kill(os.getpid(), signal.SIGINT); time.sleep(5)", "killed"),
+    ],
+)
+def test_the_way_a_program_ends_is_the_status_of_its_run(root: Path, body: str, status: str) -> None:
+    page, _code = run_program(root, body)
+    assert page["status"] == status
+    assert page["attempts"][-1]["status"] == status
+
+
+def test_sigterm_ends_the_run_as_killed_and_still_kills(root: Path) -> None:
+    page, code = run_program(root, "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)")
+    assert page["status"] == "killed"
+    assert code == -signal.SIGTERM
+
+
+def test_the_users_own_handler_stays(root: Path) -> None:
+    body = (
+        "signal.signal(signal.SIGTERM, lambda *_: (run.log({'last': 1.0}), print('mine'), sys.exit(0)))\n"
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)"
+    )
+    page, code = run_program(root, body)
+    assert (page["status"], code) == ("finished", 0)
+
+
+def test_a_handler_set_before_init_is_not_replaced(root: Path) -> None:
+    code = "import signal\nmine = lambda *_: None\nsignal.signal(signal.SIGTERM, mine)\n" + HEAD
+    code += "assert signal.getsignal(signal.SIGTERM) is mine; run.finish()"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_does_not_end_its_parents_run(root: Path) -> None:
+    body = (
+        "pid = os.fork()\n"
+        "if pid == 0:\n    run.log({'child': 1.0}); sys.exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "import json; assert json.load(open(run.folder / 'run.json'))['status'] == 'running'\n"
+    )
+    page, code = run_program(root, body)
+    assert (page["status"], code) == ("finished", 0)
+
+
+def test_a_failure_inside_rollbook_never_ends_the_program(root: Path) -> None:
+    body = """
+import shutil
+shutil.rmtree(run.folder)
+for i in range(5000):
+    run.log({'a': float(i), f'k{i % 50}': 1.0})
+"""
+    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "is gone" in done.stderr
+
+
+def test_strict_raises_in_the_loop(root: Path) -> None:
+    with rollbook.init("p", "n", sinks=[], keeper="inline", strict=True) as run, pytest.raises(LoggingFailed):
+        run.log({"odd": object()})

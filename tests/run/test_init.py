@@ -1,0 +1,283 @@
+"""Opening runs: what is accepted, what is refused and how it is said."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import (
+    BadInput,
+    InvalidClock,
+    InvalidName,
+    NewerFormat,
+    NotARun,
+    NothingToResume,
+    RollbookWarning,
+    RunError,
+    RunIsLive,
+    RunNotFound,
+    UnknownOption,
+)
+
+Start = Callable[..., rollbook.Run]
+
+
+def about(run: rollbook.Run) -> dict[str, Any]:
+    return dict(json.loads((run.folder / "run.json").read_text()))
+
+
+def test_a_run_is_a_folder_under_its_project_that_says_what_it_is(start: Start, root: Path) -> None:
+    run = start("cartpole", "ppo", seed=3, group="g", tags=["a", "b", "a"], notes="try", total={"env_step": 1000})
+    assert run.folder == root / "cartpole" / f"ppo-{run.id}"
+    page = about(run)
+    assert page["status"] == "running"
+    assert (page["seed"], page["group"], page["tags"], page["notes"]) == (3, "g", ["a", "b"], "try")
+    assert page["total"] == {"env_step": 1000}
+    assert [entry["n"] for entry in page["attempts"]] == [1]
+    run.finish()
+    assert about(run)["status"] == "finished"
+    assert about(run)["ended"] >= page["created"]
+
+
+def test_two_runs_of_one_name_are_two_folders(start: Start) -> None:
+    assert start("p", "n").folder != start("p", "n").folder
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../up", "a\\b", "a\nb", "a\x00b", ".hidden", "x" * 200, 7, "what?", " a"])
+def test_a_name_that_is_no_folder_name_is_refused_and_quoted(start: Start, root: Path, name: Any) -> None:
+    for names in ((name, "n"), ("p", name)):
+        with pytest.raises(InvalidName, match="cannot be used as a folder's name"):
+            start(*names)
+    assert not root.exists(), "nothing was made"
+
+
+def test_choices_outside_the_list_name_the_nearest(start: Start) -> None:
+    with pytest.raises(UnknownOption, match="Did you mean 'tensorboard'"):
+        start(sinks=["tensorbord"])
+    with pytest.raises(UnknownOption, match="allow, must, never, takeover"):
+        start(resume="perhaps")
+    with pytest.raises(UnknownOption, match="inline, process, thread"):
+        start(keeper="butler")
+    with pytest.raises(BadInput, match="lacks open, write, close"):
+        start(sinks=[object()])
+    with pytest.raises(BadInput, match="pass a list"):
+        start(sinks="csv")
+
+
+def test_a_clock_has_to_be_a_keyword(start: Start) -> None:
+    with pytest.raises(InvalidClock, match="not a clock"):
+        start(clocks=["not a clock"])
+    with pytest.raises(InvalidClock, match="time"):
+        start(clocks=["time"])
+
+
+def test_a_folder_that_cannot_be_written_is_said_at_once(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        start(dir=tmp_path / "file")
+
+
+@dataclasses.dataclass
+class Settings:
+    lr: float = 1e-3
+    layers: tuple[int, ...] = (64, 64)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"lr": 1e-3, "layers": [64, 64]}, Settings(), argparse.Namespace(lr=1e-3, layers=[64, 64])],
+    ids=["dict", "dataclass", "namespace"],
+)
+def test_a_configuration_of_any_usual_make_is_kept(start: Start, config: Any) -> None:
+    run = start(config=config)
+    run.finish()
+    assert about(run)["config"] == {"lr": 1e-3, "layers": [64, 64]}
+    for name in ("total_config.py", "formatted_total_config.py"):
+        text = (run.folder / name).read_text()
+        compile(text, name, "exec")
+        assert "0.001" in text
+
+
+def test_what_has_no_json_form_in_a_configuration_is_kept_as_its_repr_and_said(start: Start) -> None:
+    with pytest.warns(RollbookWarning, match="config"):
+        run = start(config={"lr": 1e-3, "odd": object()})
+    assert about(run)["config"]["lr"] == 1e-3
+    assert "object object" in about(run)["config"]["odd"]
+
+
+def test_changes_of_config_and_summary_are_kept(start: Start) -> None:
+    run = start(config={"lr": 1})
+    run.config.update(lr=2, new=3)
+    run.summary["best"] = 500.0
+    run.finish()
+    assert about(run)["config"] == {"lr": 2, "new": 3}
+    assert about(run)["summary"] == {"best": 500.0}
+
+
+def test_the_current_run_is_the_innermost_with_block_else_the_last_opened(start: Start) -> None:
+    with start("p", "outer") as outer:
+        with start("p", "inner") as inner:
+            rollbook.log({"a": 1.0})
+            assert inner.writer.rows_written() == 1
+        rollbook.log({"a": 1.0})
+        assert outer.writer.rows_written() == 1
+        other = start("p", "other")
+        rollbook.log({"a": 1.0})
+        assert (outer.writer.rows_written(), other.writer.rows_written()) == (2, 0)
+
+
+def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook import _session
+    from rollbook.journal.bill import Bill
+
+    monkeypatch.setattr(_session, "_opened", [])
+    monkeypatch.setattr(_session, "_no_run", Bill())
+    with pytest.warns(RollbookWarning, match="no run is open"):
+        rollbook.log({"a": 1.0})
+    rollbook.log({"a": 1.0})
+
+
+def test_never_makes_a_new_run_and_refuses_an_id_that_exists(start: Start) -> None:
+    start("p", "n", run_id="mine").finish()
+    with pytest.raises(RunIsLive, match="it exists"):
+        start("p", "n", run_id="mine")
+
+
+def test_must_refuses_to_begin_anew_and_allow_does_not(start: Start) -> None:
+    with pytest.raises(NothingToResume, match="resume='allow'"):
+        start("p", "n", resume="must")
+    first = start("p", "n", resume="allow")
+    assert first.attempt == 1
+    first.finish()
+    again = start("p", "n", resume="must")
+    assert (again.id, again.attempt, again.resumed) == (first.id, 2, True)
+    again.finish()
+    assert [(e["n"], e["parent"], e["status"]) for e in about(again)["attempts"]] == [
+        (1, None, "finished"),
+        (2, 1, "finished"),
+    ]
+
+
+def test_resuming_keeps_what_is_not_given_again(start: Start) -> None:
+    start("p", "n", seed=3, config={"lr": 1}, tags=["a"], clocks=["tokens"], total={"env_step": 10}).finish()
+    run = start("p", "n", resume="must", config={"extra": 2}, tags=["b"])
+    page = about(run)
+    assert (page["seed"], page["config"], page["tags"]) == (3, {"lr": 1, "extra": 2}, ["a", "b"])
+    assert page["total"] == {"env_step": 10}
+    assert "tokens" in page["clocks"]
+
+
+def test_a_run_that_is_being_written_is_not_resumed_unless_taken_over(start: Start) -> None:
+    living = start("p", "n")
+    living.log({"a": 1.0})
+    with pytest.raises(RunIsLive, match=f"process {os.getpid()}"):
+        start("p", "n", resume="allow", run_id=living.id)
+    taken = start("p", "n", resume="takeover", run_id=living.id)
+    assert (taken.id, taken.attempt) == (living.id, 2)
+
+
+def test_a_fenced_writer_is_told(start: Start) -> None:
+    living = start("p", "n")
+    for i in range(10):
+        living.log({"a": i})
+    start("p", "n", resume="takeover", run_id=living.id)
+    with pytest.warns(RollbookWarning, match="took this run over"):
+        living.writer.tick()
+
+
+def test_an_attempt_never_starts_before_the_last_one_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wall clock steps back an hour between two attempts."""
+    from rollbook.journal import writer
+
+    run = start("p", "n")
+    run.log({"a": 1.0})
+    run.finish()
+    ended = json.loads((Path(run.writer.folder) / "closed.json").read_text())["time"]
+    real = writer.time.time_ns
+    monkeypatch.setattr(writer.time, "time_ns", lambda: real() - 3600 * 10**9)
+    again = start("p", "n", resume="must")
+    assert writer.now() + again.writer.time_offset > ended
+
+
+def test_a_newer_format_is_refused_by_name(start: Start) -> None:
+    run = start("p", "n")
+    run.finish()
+    page = about(run)
+    page["format"] = 99
+    (run.folder / "run.json").write_text(json.dumps(page))
+    with pytest.raises(NewerFormat, match="format 99"):
+        rollbook.attach(run.folder)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"format": 1}', '{"format": "x", "id": "a", "attempts": []}', "\x00\xff"]
+)
+def test_a_damaged_run_page_is_an_error_that_says_so(start: Start, content: str) -> None:
+    run = start("p", "n")
+    run.finish()
+    (run.folder / "run.json").write_text(content)
+    with pytest.raises((NotARun, NewerFormat)):
+        rollbook.attach(run.folder)
+
+
+def test_attach_finds_a_run_by_folder_or_id(start: Start, root: Path) -> None:
+    run = start("p", "n")
+    for address in (run.folder, run.id):
+        other = rollbook.attach(address)
+        assert (other.id, other.writer.main) == (run.id, False)
+        other.log({"from": 1.0})
+        other.finish()
+    with pytest.raises(RunNotFound, match="nothere"):
+        rollbook.attach("nothere")
+    with pytest.raises(NotARun, match="rollbook ls"):
+        rollbook.attach(root)
+
+
+def test_a_child_that_inherits_the_run_joins_it(start: Start, root: Path) -> None:
+    run = start("p", "n")
+    code = (
+        "import rollbook; run = rollbook.init('p', 'n', sinks=[]); run.log({'child': 1.0}); "
+        "print(run.id, run.writer.main); run.finish()"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == [run.id, "False"]
+    other = code.replace("'n'", "'another'")
+    printed = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True).stdout
+    assert printed.split()[1] == "True", "another name is another run"
+
+
+def test_ranks_of_a_distributed_job_share_one_run(root: Path) -> None:
+    code = (
+        "import rollbook, sys; run = rollbook.init('p', 'n', sinks=[]); run.log({'rank': 1.0}); print(run.id, "
+        "flush=True); "
+        "sys.stdin.readline(); run.finish()"
+    )
+    ranks = []
+    for rank in (1, 0, 2):
+        env = {**os.environ, "RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+        command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+        ranks.append(subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True))
+    ids = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
+    for process in ranks:
+        process.communicate("\n", timeout=30)
+    assert len(ids) == 1
+    assert len(list((root / "p").iterdir())) == 1
+
+
+def test_importing_and_opening_loads_nothing_heavy(root: Path) -> None:
+    code = (
+        "import sys, rollbook; run = rollbook.init('p', 'n', sinks=[]); "
+        "print([m for m in ('numpy', 'pyarrow', 'torch', 'pandas', 'msgspec') if m in sys.modules]); run.finish()"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
