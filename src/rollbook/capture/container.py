@@ -31,7 +31,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-__all__ = ["MAGIC", "array_bytes", "dtype_from", "dtype_spec", "is_container", "read", "tree_from", "tree_of", "write"]
+__all__ = [
+    "MAGIC",
+    "array_bytes",
+    "dtype_from",
+    "dtype_spec",
+    "is_container",
+    "pack",
+    "read",
+    "tree_from",
+    "tree_of",
+    "unpack",
+    "write",
+]
 
 MAGIC = b"RBKCKP1\n"
 VERSION = 1
@@ -53,7 +65,7 @@ def write(file: BinaryIO, state: Any) -> None:
     blobs: list[Any] = []
     try:
         tree = tree_of(state, blobs)
-        _pack(tree)
+        pack(tree)
     except RecursionError:
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     file.write(bytes(_HEAD_SIZE))
@@ -71,7 +83,7 @@ def write(file: BinaryIO, state: Any) -> None:
             file.write(piece)
         places.append([position, len(view), crc])
         position += len(view)
-    meta = _pack({"tree": tree, "blobs": places})
+    meta = pack({"tree": tree, "blobs": places})
     file.write(meta)
     head = _HEAD.pack(MAGIC, VERSION, zlib.crc32(meta), position, len(meta))
     file.seek(0)
@@ -111,7 +123,7 @@ def read(path: str | os.PathLike[str]) -> Any:
         if zlib.crc32(meta) != crc:
             raise Damaged(f"{where}: the description of its content is damaged (checksum differs)")
         try:
-            content = _unpack(meta)
+            content = unpack(meta)
             blobs = _Blobs(file, where, meta_at, content["blobs"])
             return tree_from(content["tree"], blobs)
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
@@ -369,13 +381,19 @@ def _long_bytes(number: int, blobs: Any) -> bytearray:
     return data
 
 
-def _pack(data: Any) -> bytes:
+def pack(data: Any) -> bytes:
+    """Plain data as msgpack."""
     import msgspec
 
     return msgspec.msgpack.encode(data)
 
 
-def _unpack(data: bytes) -> Any:
+def unpack(data: bytes) -> Any:
+    """Plain data from msgpack.
+
+    Raises:
+      ValueError: it is none.
+    """
     import msgspec
 
     try:

@@ -1,0 +1,165 @@
+"""The states of the random number generators of a process, as JSON text, and back.
+
+    text = dumps(take({"env": generator}))
+    problems = restore(loads(text), {"env": generator})
+
+Known: Python's `random`, numpy's old global generator, torch's on the CPU and on CUDA devices that are in use, and any
+`numpy.random.Generator`, `numpy.random.RandomState` or `random.Random` by name. Libraries that the process has not
+loaded are not touched; JAX keeps its keys in the training state itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["dumps", "loads", "restore", "take"]
+
+
+def take(generators: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The states as they are now, by library; those of named generators under "generators"."""
+    states: dict[str, Any] = {}
+    random = sys.modules.get("random")
+    if random is not None:
+        states["python"] = random.getstate()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        states["numpy"] = numpy_random.get_state(legacy=False)
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_rng_state"):
+        states["torch"] = bytes(torch.get_rng_state().tolist())
+        cuda = getattr(torch, "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            states["torch_cuda"] = [bytes(state.tolist()) for state in cuda.get_rng_state_all()]
+    if generators:
+        states["generators"] = {str(name): _state_of(generator) for name, generator in generators.items()}
+    return states
+
+
+def restore(states: Mapping[str, Any], generators: Mapping[str, Any] | None = None) -> list[str]:
+    """Set the generators as they were; each part on its own.
+
+    Args:
+      generators: the objects whose states were taken under these names; they are set in place.
+    Returns:
+      What could not be set and why, one sentence each.
+    """
+    problems: list[str] = []
+
+    def attempt(name: str, setting: Any) -> None:
+        try:
+            setting()
+        except Exception as err:  # a state of another version, a library that is gone, a forged one
+            problems.append(f"the random state of {name} could not be set ({type(err).__name__}: {err})"[:300])
+
+    if "python" in states:
+        attempt("python", lambda: _set_python(states["python"]))
+    if "numpy" in states:
+        attempt("numpy", lambda: _set_numpy(states["numpy"]))
+    if "torch" in states:
+        attempt("torch", lambda: _set_torch(states["torch"]))
+    if "torch_cuda" in states:
+        attempt("torch on CUDA", lambda: _set_cuda(states["torch_cuda"]))
+    named = states.get("generators") or {}
+    for name, generator in (generators or {}).items():
+        if name in named:
+            attempt(name, lambda generator=generator, name=name: _set_generator(generator, named[name]))
+        else:
+            problems.append(f"the checkpoint holds no random state of {name!r}; it has {sorted(named) or 'none'}")
+    return problems
+
+
+def dumps(states: Mapping[str, Any]) -> str:
+    """The states as JSON text. Arrays and bytes are base64 with their type; tuples are lists."""
+    return json.dumps(states, default=_to_json, separators=(",", ":"))
+
+
+def loads(text: str | None) -> dict[str, Any]:
+    """The states in a JSON text; empty for None, "" and what is no object.
+
+    Raises:
+      ValueError: it is no JSON, or an array in it contradicts itself.
+    """
+    found = json.loads(text, object_hook=_from_json) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state_of(generator: Any) -> Any:
+    bits = getattr(generator, "bit_generator", None)
+    if bits is not None:
+        return bits.state
+    if hasattr(generator, "getstate"):
+        return generator.getstate()
+    return generator.get_state(legacy=False)
+
+
+def _set_generator(generator: Any, state: Any) -> None:
+    bits = getattr(generator, "bit_generator", None)
+    if bits is not None:
+        bits.state = state
+    elif hasattr(generator, "setstate"):
+        generator.setstate(_python_state(state))
+    else:
+        generator.set_state(state)
+
+
+def _set_python(state: Any) -> None:
+    import random
+
+    random.setstate(_python_state(state))
+
+
+def _python_state(state: Any) -> Any:
+    version, words, gauss = state
+    return version, tuple(words), gauss
+
+
+def _set_numpy(state: Any) -> None:
+    import numpy
+
+    numpy.random.set_state(state)
+
+
+def _set_torch(state: bytes) -> None:
+    import torch
+
+    torch.set_rng_state(torch.tensor(list(state), dtype=torch.uint8))
+
+
+def _set_cuda(states: list[bytes]) -> None:
+    import torch
+
+    if torch.cuda.device_count() != len(states):
+        raise RuntimeError(f"{len(states)} devices then, {torch.cuda.device_count()} now")
+    torch.cuda.set_rng_state_all([torch.tensor(list(state), dtype=torch.uint8) for state in states])
+
+
+def _to_json(value: Any) -> Any:
+    from base64 import b64encode
+
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
+    if hasattr(value, "dtype") and value.shape:
+        return {"base64": b64encode(value.tobytes()).decode(), "dtype": value.dtype.str, "shape": list(value.shape)}
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"a random state holds a {type(value).__name__}")
+
+
+def _from_json(value: dict[str, Any]) -> Any:
+    if "base64" not in value:
+        return value
+    from base64 import b64decode
+
+    data = b64decode(value["base64"])
+    if "dtype" not in value:
+        return data
+    import numpy
+
+    dtype = numpy.dtype(str(value["dtype"]))
+    return numpy.frombuffer(data, dtype).reshape(value["shape"]).copy()
