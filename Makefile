@@ -11,6 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
 WORKERS ?= 2
+NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
 
 ifneq ($(UV),)
   install = $(UV) pip install -q --python $(1)/bin/python
@@ -39,14 +40,14 @@ layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
 pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks" $(ARGS)
 
-bench: $(VENV)/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
-	$(BIN)/python -m benchmarks
+bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
+	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
 test-frameworks:  ## real frameworks, each group of pins in an environment of its own under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "rollbook needs Python 3.11 or newer; none was found. Try: make PYTHON=/path/to/python3.11 demo"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)"; exit 1; }
 	@echo "Creating a virtual environment in $(VENV) with $$($(PYTHON) --version) …"
 	@$(PYTHON) -m venv $(VENV)
 
@@ -60,8 +61,13 @@ $(VENV)/.has-dev: pyproject.toml | $(BIN)/python
 	@$(call install,$(VENV)) -e '.[dev]'
 	@touch $@ $(VENV)/.has-demo
 
-$(VENV)/.has-bench: $(wildcard benchmarks/requirements.txt) $(VENV)/.has-dev
-	@test ! -f benchmarks/requirements.txt || $(call install,$(VENV)) -r benchmarks/requirements.txt
+# torch first and by plain pip: on Linux PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu saves gigabytes of CUDA.
+.venvs/bench/.has-bench: benchmarks/requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)"; exit 1; }
+	@echo "Installing the peers into .venvs/bench (once; some minutes) …"
+	@test -x .venvs/bench/bin/python || $(PYTHON) -m venv .venvs/bench
+	@.venvs/bench/bin/python -m pip install -q --disable-pip-version-check torch
+	@$(call install,.venvs/bench) -e . -r $<
 	@touch $@
 
 clean:  ## remove environments and caches; runs stay
