@@ -54,7 +54,7 @@ def make_logger(
     """
     is_run = hasattr(experiment, "log") and hasattr(experiment, "clocks_now")
     front = BookFirst(RollbookLogger(experiment, prefix)) if is_run else None
-    ends: list[Logger] = [TerminalLogger(prefix, print_fn)]
+    ends: list[Any] = [TerminalLogger(prefix, print_fn)]
     if experiment is not None and front is None:
         ends.insert(0, _tracker(experiment, prefix))
     logger: Logger = Dispatcher(ends)
@@ -72,7 +72,7 @@ def make_logger(
     return logger if front is None else front.in_front_of(logger)
 
 
-def _tracker(experiment: Any, prefix: str | None) -> Logger:
+def _tracker(experiment: Any, prefix: str | None) -> Any:
     if not hasattr(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
         raise BadInput(
             f"make_logger() was given a {type(experiment).__name__} as its experiment, which is neither a rollbook run "
@@ -80,8 +80,7 @@ def _tracker(experiment: Any, prefix: str | None) -> Logger:
         )
     from rollbook.sinks.neptune import NeptuneLogger
 
-    tracker: Logger = NeptuneLogger(experiment, prefix, index_name="epoch")
-    return tracker
+    return NeptuneLogger(experiment, prefix, index_name="epoch")
 
 
 def make_default_logger(

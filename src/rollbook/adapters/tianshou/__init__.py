@@ -1,0 +1,18 @@
+"""Tianshou: a run as the `logger=` of its trainers, low-level and high-level.
+
+    from rollbook.adapters.tianshou import RollbookLogger
+
+    params = OffPolicyTrainerParams(..., logger=RollbookLogger(run), save_checkpoint_fn=save, resume_from_log=True)
+
+Works with the trainers of Tianshou 1 and 2. `BaseLogger`, `LazyLogger` and `DataScope` are those of its documentation,
+for loggers of one's own; nothing of Tianshou is imported.
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters.tianshou.base import BaseLogger, DataScope, LazyLogger
+from rollbook.adapters.tianshou.book import RollbookLogger
+from rollbook.adapters.tianshou.factory import LoggerFactory
+from rollbook.adapters.tianshou.restore import restore_logged_data
+
+__all__ = ["BaseLogger", "DataScope", "LazyLogger", "LoggerFactory", "RollbookLogger", "restore_logged_data"]

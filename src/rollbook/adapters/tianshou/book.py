@@ -1,0 +1,319 @@
+"""RollbookLogger: a run as the logger of a Tianshou trainer.
+
+    logger = RollbookLogger(rollbook.init("cartpole", "dqn", resume="allow", run_id="first"))
+    params = OffPolicyTrainerParams(..., logger=logger, save_checkpoint_fn=save, resume_from_log=True)
+    algorithm.run_training(params)
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from rollbook.adapters._run import find_run
+from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
+from rollbook.adapters.tianshou.data import episodes_of, flat, for_native
+from rollbook.adapters.tianshou.restore import restore_logged_data
+
+__all__ = ["RollbookLogger"]
+
+
+class RollbookLogger(BaseLogger):
+    """Writes everything a trainer says to a run, under Tianshou's own names and at its own steps.
+
+    The book has every call. The intervals thin the native file alone: what `writer` gets is what Tianshou's
+    TensorboardLogger would have written. Each gradient step of an off-policy trainer has its row (Tianshou writes the
+    first of each update step): its number is counted here and stands in the clock `gradient_step`; the trainer's update
+    step stands in `step`. Episodes that a collector reports go to the table `episodes`, one row each.
+
+    Args:
+      run: a Run; None takes the current one, or opens one.
+      train_interval (or training_interval), test_interval, update_interval, info_interval: for `writer`.
+      exclude_arrays: leave arrays out; otherwise they are kept as distributions. Episodes are kept either way.
+      save_interval: epochs between checkpoints; None never saves.
+      writer: a TensorBoard SummaryWriter (anything with add_scalar, add_histogram, add_figure and flush), or None.
+      write_flush: flush `writer` after each write.
+      finish: end the run when the trainer finalizes the logger. Default: if the run was opened here.
+    """
+
+    def __init__(
+        self,
+        run: Any = None,
+        train_interval: int = 1000,
+        test_interval: int = 1,
+        update_interval: int = 1000,
+        info_interval: int = 1,
+        exclude_arrays: bool = True,
+        save_interval: int | None = 1,
+        *,
+        training_interval: int | None = None,
+        writer: Any = None,
+        write_flush: bool = True,
+        finish: bool | None = None,
+    ) -> None:
+        super().__init__(
+            train_interval,
+            test_interval,
+            update_interval,
+            info_interval,
+            exclude_arrays,
+            save_interval,
+            training_interval=training_interval,
+        )
+        self.run, opened_here = find_run(run, project="tianshou", name="run")
+        self.writer, self.write_flush = writer, write_flush
+        self._finish = opened_here if finish is None else finish
+        self._scopes: dict[str, Any] = {}
+        self._gradient_steps = 0
+        self._checkpoint: Any = None
+        self._best = float("-inf")
+        self._last_test = float("nan")
+
+    # -- what the trainer calls
+
+    def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+        """Write `data` to the book and to the native file, at `step`; `step_type` is e.g. "train/env_step"."""
+        self._guard("write", lambda: self._to_book(step_type, step, data))
+        self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(data)))
+
+    def _log(self, scope: str, step_name: str, log_data: dict[str, Any], step: int, kind: str) -> None:
+        step_type = f"{scope}/{step_name}"
+        if kind == "update":
+            steps = log_data.get("gradient_steps")  # an on-policy update says how many it made
+            self._gradient_steps += steps if isinstance(steps, int) and steps > 0 else 1
+        self._guard("write", lambda: self._to_book(step_type, step, log_data))
+        if kind in ("train", "test"):
+            self._guard("episodes", lambda: self._episodes(scope, log_data, step))
+        if kind == "test":
+            self._guard("best", lambda: self._remember_test(log_data))
+        if self._is_due(kind, step) and self.writer is not None:
+            self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(log_data)))
+
+    def prepare_dict_for_logging(
+        self,
+        log_data: dict[str, Any],
+        parent_key: str = "",
+        delimiter: str = "/",
+        exclude_arrays: bool | None = None,
+    ) -> dict[str, Any]:
+        """`log_data` flat, with the numbers in it (numpy's bool and 0-d arrays too), and arrays unless excluded."""
+        exclude = self.exclude_arrays if exclude_arrays is None else exclude_arrays
+
+        def clash(name: str) -> None:
+            self._count("tianshou_clash", f"two values of one dict come to the name {name!r}; the later one counts")
+
+        return for_native(log_data, parent_key, delimiter, exclude_arrays=exclude, clash=clash)
+
+    def finalize(self) -> None:
+        """Close the native file; end the run, if it was opened here."""
+        if self.writer is not None:
+            self._guard("native", lambda: self.writer.close())
+        if self._finish and self.run is not None and hasattr(self.run, "finish"):
+            self.run.finish()
+
+    # -- checkpoints
+
+    def save_data(
+        self, epoch: int, env_step: int, gradient_step: int, save_checkpoint_fn: SaveFn | None = None
+    ) -> None:
+        """Call `save_checkpoint_fn` if an interval of epochs has passed, and register what it saved with the run.
+
+        Without a `save_checkpoint_fn` the counters alone are kept, so that they can be restored.
+        What `save_checkpoint_fn` raises is the program's own and is raised.
+        """
+        if self.save_interval is None or epoch - self.last_save_step < self.save_interval:
+            return
+        self.last_save_step = epoch
+        path = save_checkpoint_fn(epoch, env_step, gradient_step) if save_checkpoint_fn is not None else None
+        marks = {"epoch": epoch, "env_step": env_step, "gradient_step": gradient_step}
+        self._guard("save", lambda: self._register(marks, path))
+        if self.writer is not None:
+            for name, number in marks.items():
+                self._guard("native", lambda n=name, v=number: self._to_native(f"save/{n}", v, {}))  # type: ignore[misc]
+
+    def _register(self, marks: dict[str, int], path: Any) -> None:
+        if self.run is None:
+            return
+        clocks = {
+            "epoch": marks["epoch"],
+            "env_step": marks["env_step"],
+            "gradient_step": self._gradient_steps,
+            "step": marks["gradient_step"],
+        }
+        self._scope("save").log(marks, **clocks)
+        exists = isinstance(path, (str, os.PathLike)) and os.path.exists(path)
+        if path is not None and not exists:
+            self._count(
+                "tianshou_no_file",
+                f"save_checkpoint_fn returned {path!r:.200}, where there is no file; return the path of what it saved. "
+                "The counters are kept",
+            )
+        run = getattr(self.run, "run", self.run)
+        what: dict[str, Any] = {"path": path} if exists else {"state": marks, "keep": 2}
+        what.update(clocks)
+        self._checkpoint = run.save_checkpoint(**what)
+
+    def restore_data(self) -> tuple[int, int, int]:
+        """Go back to the run's last checkpoint and return epoch, env_step and gradient_step as they were saved.
+
+        What the run logged after that checkpoint is hidden (and kept), so that the continued curve is one clean curve.
+        If there is no checkpoint, or anything goes wrong, this is (0, 0, 0) and a warning.
+        """
+        try:
+            return self._restore()
+        except Exception as err:
+            reason = f"{type(err).__name__}: {err}"
+            self._count("tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0")
+            return 0, 0, 0
+
+    def _restore(self) -> tuple[int, int, int]:
+        run = getattr(self.run, "run", self.run)
+        if run is None:
+            return 0, 0, 0
+        last_test = _last_test_step(run.book)
+        restored = run.restore("last", random_states=False)
+        if restored is None:
+            return 0, 0, 0
+        clocks = restored.clocks
+        epoch, env_step = clocks.get("epoch", 0), clocks.get("env_step", 0)
+        update_step = clocks.get("step", clocks.get("gradient_step", 0))
+        self._gradient_steps = clocks.get("gradient_step", update_step)
+        self._checkpoint = restored.checkpoint
+        self.last_save_step = self.last_log_info_step = epoch
+        self.last_log_train_step, self.last_log_update_step = env_step, update_step
+        # The trainer tests once more where it resumes. The native file has that point already, if the test had come.
+        self.last_log_test_step = min(env_step, last_test)
+        self._best = _best_test(run.book)
+        return epoch, env_step, update_step
+
+    def save_best(self, save_best_fn: Callable[[Any], None]) -> Callable[[Any], None]:
+        """`save_best_fn`, called only for a model better than every one before, also before a resume.
+
+        A resumed trainer forgets its best score and calls `save_best_fn` at once, over the file of the best model.
+        Pass `save_best_fn=logger.save_best(fn)`; models are compared by the mean return of the test.
+        """
+
+        def save(algorithm: Any) -> None:
+            score = self._last_test
+            if not score <= self._best:
+                self._best = score if score == score else self._best
+                save_best_fn(algorithm)
+
+        return save
+
+    @staticmethod
+    def restore_logged_data(log_path: str) -> dict[str, Any]:
+        """What was logged under `log_path` (a run's folder, or one of Tianshou's), as nested dicts of arrays.
+
+        `train` and `training` are both there, and every array has its `steps` and `times`.
+        """
+        return restore_logged_data(log_path)
+
+    # -- inside
+
+    def _to_book(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+        if self.run is None:
+            return
+        scope, _, counter = step_type.partition("/")
+        if not counter or "/" in counter:
+            self._count(
+                "tianshou_step_type",
+                f"write(step_type={step_type!r}): a step type is '<scope>/<what the step counts>', such as "
+                f"'train/env_step'; the data is kept under {scope!r} at step={step}",
+            )
+            counter = counter or "step"
+        values: dict[str, Any] = {counter: step}
+        for name, value in flat(data):
+            if value is None or (self.exclude_arrays and _is_array(value)):
+                continue
+            if _is_figure(value):
+                self._scope(scope).log_figure(name, value, **self._clocks(scope, counter, step))
+            else:
+                values[name] = value
+        at = self._checkpoint
+        if scope == DataScope.INFO and at is not None and at.clocks.get("epoch") == step:
+            # Info comes after the epoch's checkpoint; logged at it, it stays when training resumes from there.
+            (getattr(self.run, "run", self.run)).scope(scope, at=at).log(values)
+        else:
+            self._scope(scope).log(values, **self._clocks(scope, counter, step))
+
+    def _clocks(self, scope: str, counter: str, step: int) -> dict[str, int]:
+        if counter in ("env_step", "epoch"):
+            return {counter: step}
+        if scope == DataScope.UPDATE:
+            return {"gradient_step": self._gradient_steps or step, "step": step}
+        return {"step": step}
+
+    def _episodes(self, scope: str, data: dict[str, Any], step: int) -> None:
+        columns = episodes_of(data)
+        if not columns or self.run is None:
+            return
+        n = len(columns["return"])
+        batch = uuid.uuid4().hex[:12]
+        columns["episode_id"] = [f"{batch}-{i}" for i in range(n)]
+        self._scope(scope).record("episodes", columns, n=n, env_step=step)
+
+    def _remember_test(self, data: dict[str, Any]) -> None:
+        stat = data.get("returns_stat")
+        if isinstance(stat, dict) and "mean" in stat:
+            self._last_test = float(stat["mean"])
+        elif "rew" in data:
+            self._last_test = float(data["rew"])
+
+    def _to_native(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+        writer, scope = self.writer, step_type.partition("/")[0]
+        if writer is None:
+            return
+        writer.add_scalar(step_type, step, global_step=step)
+        for name, value in data.items():
+            if _is_array(value) and value.ndim:
+                writer.add_histogram(f"{scope}/{name}", value, global_step=step, bins="auto")
+            else:
+                writer.add_scalar(f"{scope}/{name}", value, global_step=step)
+        if self.write_flush:
+            writer.flush()
+
+    def _scope(self, name: str) -> Any:
+        found = self._scopes.get(name)
+        if found is None:
+            found = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
+        return found
+
+    def _count(self, cause: str, message: str) -> None:
+        if self.run is not None:
+            self.run.count(cause, message=message)
+
+    def _guard(self, what: str, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception as err:
+            self._count(f"tianshou_{what}", f"{what}: a Tianshou record was not kept ({type(err).__name__}: {err})")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The run becomes a further writer where it is unpickled; a native writer stays with its process."""
+        return {**self.__dict__, "writer": None, "_scopes": {}, "_finish": False}
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")
+
+
+def _is_figure(value: Any) -> bool:
+    return hasattr(value, "savefig")
+
+
+def _last_test_step(book: Any) -> int:
+    """The env_step of the last test in the book, -1 if there is none."""
+    steps = [clocks.get("env_step", -1) for key, (_, clocks, _) in book.latest().items() if key.startswith("test/")]
+    return max(steps, default=-1)
+
+
+def _best_test(book: Any) -> float:
+    keys = [key for key in ("test/returns_stat/mean", "test/rew") if key in book.keys()]  # noqa: SIM118 - a method, no dict
+    best = float("-inf")
+    for key in keys:
+        values = book.metrics([key]).column(key).drop_null().to_pylist()
+        best = max([best, *values])
+    return best

@@ -1,0 +1,97 @@
+"""LoggerFactory: for Tianshou's high-level experiments.
+
+    experiment = DQNExperimentBuilder(...).with_logger_factory(LoggerFactory("cartpole")).build()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rollbook.adapters._run import clean_name
+from rollbook.adapters.tianshou.book import RollbookLogger
+from rollbook.adapters.tianshou.restore import POINTER
+
+__all__ = ["LoggerFactory"]
+
+
+class LoggerFactory:
+    """Opens a run per experiment and makes its logger. Plain data, so it is pickled with the experiment.
+
+    Args:
+      project: of the runs. Default: the experiment's name.
+      tensorboard: write Tianshou's own event file into the experiment's folder as well.
+      save_interval: epochs between checkpoints.
+      init: further arguments of `rollbook.init`, e.g. {"dir": "runs", "tags": ["sweep"]}.
+      options: further arguments of RollbookLogger: the intervals, exclude_arrays.
+    """
+
+    def __init__(
+        self,
+        project: str | None = None,
+        *,
+        tensorboard: bool = False,
+        save_interval: int | None = 1,
+        init: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.project, self.tensorboard, self.save_interval = project, tensorboard, save_interval
+        self.init, self.options = dict(init or {}), options
+
+    def create_logger(
+        self,
+        log_dir: str,
+        experiment_name: str,
+        run_id: str | None = None,
+        config_dict: dict[str, Any] | None = None,
+    ) -> RollbookLogger:
+        """The logger of an experiment.
+
+        Args:
+          log_dir: Tianshou's folder for it; a small file there says where the run is.
+          experiment_name: the run's name; what a folder's name cannot hold becomes "-".
+          run_id: continue the run of this id, or make one with it.
+          config_dict: the run's configuration.
+        """
+        from rollbook import init
+
+        name = clean_name(experiment_name, "experiment")
+        arguments: dict[str, Any] = {
+            "config": config_dict,
+            "seed": _seed_of(log_dir, config_dict),
+            "run_id": run_id,
+            "resume": "never" if run_id is None else "allow",
+            **self.init,
+        }
+        run = init(self.project or name, name, **arguments)
+        os.makedirs(log_dir, exist_ok=True)
+        where = os.path.relpath(run.folder, log_dir)
+        Path(log_dir, POINTER).write_text(json.dumps({"folder": where, "id": run.id}) + "\n", encoding="utf-8")
+        writer = self._writer(log_dir) if self.tensorboard else None
+        return RollbookLogger(run, save_interval=self.save_interval, writer=writer, finish=True, **self.options)
+
+    def get_logger_class(self) -> type[RollbookLogger]:
+        """RollbookLogger."""
+        return RollbookLogger
+
+    @staticmethod
+    def _writer(log_dir: str) -> Any:
+        from rollbook._optional import need
+
+        return need("torch.utils.tensorboard", extra="tensorboard", why="Tianshou's event file").SummaryWriter(log_dir)
+
+    def __repr__(self) -> str:
+        inside = {"project": self.project, "save_interval": self.save_interval, "tensorboard": self.tensorboard}
+        return f"LoggerFactory({', '.join(f'{k}={v!r}' for k, v in {**inside, **self.options}.items())})"
+
+
+def _seed_of(log_dir: str, config: Mapping[str, Any] | None) -> int | None:
+    """The experiment's seed: from its configuration, or from the name of its folder, `exp_seed=42`."""
+    seed = (config or {}).get("experiment_config", {}).get("seed") if config else None
+    if isinstance(seed, int):
+        return seed
+    tail = os.path.basename(os.path.normpath(log_dir)).rpartition("seed=")[2]
+    return int(tail) if tail.isdigit() else None

@@ -1,0 +1,150 @@
+"""What was logged, as nested dicts of arrays: from the book of a run, or from Tianshou's own TensorBoard files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.errors import NotARun
+
+__all__ = ["POINTER", "Restored", "nested", "restore_logged_data", "series_of"]
+
+POINTER = "rollbook.json"
+"""In a folder of Tianshou's: {"folder": path of the run, relative to this file}."""
+
+_OTHER_NAMES = {"train": "training", "gradient_step": "update_step"}
+_OTHER_NAMES.update([(new, old) for old, new in _OTHER_NAMES.items()])
+
+
+class Restored(dict[str, Any]):
+    """A dict in which `train` and `training`, `gradient_step` and `update_step` are two names of one thing."""
+
+    def __missing__(self, key: str) -> Any:
+        other = _OTHER_NAMES.get(key)
+        if other is not None and dict.__contains__(self, other):
+            return dict.__getitem__(self, other)
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or dict.__contains__(self, _OTHER_NAMES.get(str(key), key))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value under `key` or its other name."""
+        return self[key] if key in self else default  # noqa: SIM401 - this is `get`
+
+
+def series_of(values: Any, steps: Any, times: Any) -> Any:
+    """An array of `values` whose attributes `steps` and `times` (unix seconds) say where each was logged."""
+    import numpy as np
+
+    class Series(np.ndarray[Any, np.dtype[Any]]):
+        """Values of one key."""
+
+        steps: Any = None
+        times: Any = None
+
+    array = np.asarray(values).view(Series)
+    array.steps, array.times = np.asarray(steps), np.asarray(times)
+    return array
+
+
+def nested(series: Iterable[tuple[str, Any]]) -> Restored:
+    """Keys split at "/". A key that is both a value and a prefix has its value under ""."""
+    found = Restored()
+    for key, values in series:
+        inner, parts = found, key.split("/")
+        for part in parts[:-1]:
+            below = dict.get(inner, part)
+            if not isinstance(below, Restored):
+                inner[part] = Restored() if below is None else Restored({"": below})
+            inner = dict.__getitem__(inner, part)
+        below = dict.get(inner, parts[-1])
+        if isinstance(below, Restored):
+            below[""] = values
+        else:
+            inner[parts[-1]] = values
+    return found
+
+
+def restore_logged_data(log_path: str | os.PathLike[str]) -> Restored:
+    """What was logged under `log_path`.
+
+    Args:
+      log_path: a run's folder; a folder with a pointer to one; or one with TensorBoard event files of any version.
+    Returns:
+      Nested dicts of arrays. Each array has the attributes `steps` and `times`. Nothing found gives {}.
+    """
+    folder = Path(log_path)
+    run = _run_folder(folder)
+    if run is not None:
+        return _from_book(run)
+    if folder.is_dir() and any(folder.glob("events.out.tfevents.*")):
+        return nested(_from_events(folder))
+    return Restored()
+
+
+def _run_folder(folder: Path) -> Path | None:
+    if (folder / "run.json").is_file():
+        return folder
+    try:
+        pointer = json.loads((folder / POINTER).read_text(encoding="utf-8"))
+        found = Path(os.path.normpath(folder / pointer["folder"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not (found / "run.json").is_file():
+        raise NotARun(f"{folder / POINTER} points to {found}, where there is no run (any more). Pass the run's folder.")
+    return found
+
+
+_CLOCK_OF_SCOPE = {"train": "env_step", "training": "env_step", "test": "env_step", "update": "step", "info": "epoch"}
+
+
+def _from_book(folder: Path) -> Restored:
+    import numpy as np
+
+    from rollbook.store.reader import Book
+
+    book = Book(folder)
+    found = []
+    for key in sorted(book.keys()):
+        scope, _, name = key.partition("/")
+        if scope not in _CLOCK_OF_SCOPE and scope != "save":
+            continue
+        clock = _CLOCK_OF_SCOPE.get(scope) or {"gradient_step": "step"}.get(name, name)
+        table = book.metrics([key])
+        column = table.column(key).drop_null() if table.num_rows else None
+        if column is None or not len(column):
+            continue
+        rows = table.filter(table.column(key).is_valid())
+        steps = rows.column(clock) if clock in rows.column_names else None
+        at = steps.to_pylist() if steps is not None else [None] * rows.num_rows
+        times = [moment.timestamp() for moment in rows.column("time").to_pylist()]
+        values = np.asarray(rows.column(key).to_pylist())
+        found.append((key, series_of(values, [-1 if s is None else s for s in at], times)))
+    return nested(found)
+
+
+def _from_events(folder: Path) -> list[tuple[str, Any]]:
+    """Every scalar of every event file, in order; what a later file repeats from its first step on counts once."""
+    module = "tensorboard.backend.event_processing.event_file_loader"
+    loader = need(module, extra="tensorboard", why="reading TensorBoard files").LegacyEventFileLoader
+    series: dict[str, list[tuple[int, float, float]]] = {}
+    for path in sorted(folder.glob("events.out.tfevents.*"), key=lambda found: found.name):
+        here: dict[str, list[tuple[int, float, float]]] = {}
+        for event in loader(str(path)).Load():
+            for value in event.summary.value:
+                if value.HasField("simple_value"):
+                    here.setdefault(value.tag, []).append((event.step, value.simple_value, event.wall_time))
+        for tag, points in here.items():
+            before = [point for point in series.get(tag, []) if point[0] < points[0][0]]
+            series[tag] = before + points
+    return [(tag, _columns(points)) for tag, points in series.items()]
+
+
+def _columns(points: list[tuple[int, float, float]]) -> Any:
+    steps, values, times = zip(*points, strict=True)
+    return series_of(values, steps, times)
