@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rollbook.sinks._plain import cut, plain, whole_number, wide
 from rollbook.sinks._trend import spark
-from rollbook.sinks.board import MEAN_OF
+from rollbook.sinks.board import MEAN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,7 @@ def _elapsed(board: Board, now: float | None) -> float:
 def _legend(board: Board, width: int, paint: _Paint) -> str:
     if not any(key.is_frequent for key in board.keys.values()):
         return ""
-    return f"{paint.dim}{f'~ mean of the last {MEAN_OF}':>{width}}{paint.end}"
+    return f"{paint.dim}{f'~ mean of {MEAN_SECONDS} s':>{width}}{paint.end}"
 
 
 def _title(board: Board, width: int, now: float | None, paint: _Paint) -> str:

@@ -24,8 +24,10 @@ RATE_SECONDS = 30.0
 
 SHORTEST_RATE_SECONDS = 0.5
 
+MEAN_SECONDS = 10
 MEAN_OF = 100
-"""A key that comes more often than the view is drawn is shown as the mean of its last so many values."""
+"""A key that comes as often as the view is drawn is shown as the mean of the last so many seconds, at most so many
+values."""
 
 REWOUND_AFTER = 20
 """So many rows one after another with lower readings of a clock mean that training went back."""
@@ -35,40 +37,42 @@ MOST_KEYS = 2_000
 
 
 class Key:
-    """One key: its last value, the mean of its last hundred, and the shape of its curve so far.
+    """One key: its last value, the mean of its latest ones, and the shape of its curve so far.
 
     Attributes:
-      is_frequent: whether it has come more than once between two drawings; then the mean is what says something.
+      is_frequent: whether it comes at least as often as the view is drawn; then the mean is what says something.
     """
 
-    __slots__ = ("_recent", "_since_drawn", "is_frequent", "last", "trend")
+    __slots__ = ("_drawings", "_recent", "_since_drawn", "is_frequent", "last", "trend")
 
     def __init__(self) -> None:
         self.last = math.nan
         self.trend = Trend()
         self.is_frequent = False
-        self._recent: deque[float] = deque(maxlen=MEAN_OF)
-        self._since_drawn = 0
+        self._recent: deque[tuple[float, float]] = deque(maxlen=MEAN_OF)
+        self._since_drawn = self._drawings = 0
 
-    def take(self, value: float) -> None:
+    def take(self, value: float, time: float) -> None:
         """Take the next value."""
         self.last = value
-        self._recent.append(value)
+        self._recent.append((time, value))
         self._since_drawn += 1
         self.trend.take(value)
 
     def drawn(self) -> None:
         """The view has been drawn."""
-        self.is_frequent = self.is_frequent or self._since_drawn > 1
+        self._drawings = self._drawings + 1 if self._since_drawn else 0
+        self.is_frequent = self.is_frequent or self._since_drawn > 1 or self._drawings >= 3
         self._since_drawn = 0
 
     @property
     def shown(self) -> float:
-        """The number to show: the last one, or the mean of the last hundred for a frequent key."""
+        """The number to show: the last one, or for a frequent key the mean of the last ten seconds."""
         if not self.is_frequent:
             return self.last
-        finite = [value for value in self._recent if math.isfinite(value)]
-        return math.fsum(finite) / len(finite) if finite else self.last
+        since = self._recent[-1][0] - MEAN_SECONDS
+        finite = [value for time, value in self._recent if time > since and math.isfinite(value)]
+        return math.fsum(value / len(finite) for value in finite) if finite else self.last
 
 
 class Board:
@@ -116,7 +120,7 @@ class Board:
             self._read(clock, row.time, reading)
         for key, value in row.values.items():
             if isinstance(value, (float, int)):
-                self._take(key, value)
+                self._take(key, value, row.time)
 
     def drawn(self) -> None:
         """The view has been drawn: what comes more often than this is shown as a mean from now on."""
@@ -168,7 +172,7 @@ class Board:
         rest = 1 - math.fsum(shares.values())
         return {**shares, "other": rest} if rest > 0.005 else shares
 
-    def _take(self, key: str, value: float) -> None:
+    def _take(self, key: str, value: float, time: float) -> None:
         try:
             number = float(value)
         except OverflowError:
@@ -183,7 +187,7 @@ class Board:
             if len(self.keys) >= MOST_KEYS:
                 return
             found = self.keys[key] = Key()
-        found.take(number)
+        found.take(number, time)
         if isinstance(value, int) and abs(value) < 2**53:
             found.last = value  # shown as the whole number it is
 

@@ -6,6 +6,7 @@ pipe, a job's log) it is one line per report, once a second at first and ever mo
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -19,6 +20,7 @@ from rollbook.sinks.board import Board
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from typing import TextIO
 
     from rollbook.protocols import Row, RunInfo
@@ -32,12 +34,12 @@ SLOWEST_REPORT_SECONDS = 60.0
 class Terminal:
     """Shows progress against the total, speed, time left, the latest values by scope and the share of time per stage.
 
-    Numbers marked "~" are means of the last hundred values, for keys that come more often than the view is drawn.
+    Numbers marked "~" are means of the last ten seconds, for keys that come as often as the view is drawn.
     Notes of the run are printed above the view and stay. It runs in the training process, in a thread of rollbook.
 
     Args:
       every_seconds: draw at most once in so many seconds.
-      total: clock -> where training is to end, for the bar and the time left.
+      total: clock -> where training is to end, for the bar and the time left; by default what run.json says.
       stream: where to; by default standard error (in a notebook, standard output).
       clock: seconds, for tests.
     """
@@ -69,7 +71,8 @@ class Terminal:
     def open(self, run: RunInfo) -> None:
         """Find out what kind of place the output goes to. Nothing is printed before the first row."""
         title = f"{run.project}/{run.name}" if run.name else run.project
-        self.board = Board(f"{title}  {run.id}" if run.id else title, total=self._total, x=run.x)
+        total = self._total or _total_of(run.folder)
+        self.board = Board(f"{title}  {run.id}" if run.id else title, total=total, x=run.x)
         stream = self._given_stream or _default_stream()
         self._stream = stream
         self._unicode = _holds_unicode(stream)
@@ -128,6 +131,15 @@ class Terminal:
             self._stream.write(text if self._unicode else text.encode("ascii", "backslashreplace").decode())
             self._stream.flush()
         self.board.drawn()
+
+
+def _total_of(folder: Path) -> dict[str, int]:
+    """The total that the run was given."""
+    try:
+        total = json.loads((folder / "run.json").read_bytes()).get("total") or {}
+        return {str(clock): int(end) for clock, end in total.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # nobody wrote one, or not like this
+        return {}
 
 
 def _said(notes: Sequence[str]) -> list[str]:
