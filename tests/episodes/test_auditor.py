@@ -124,7 +124,7 @@ def test_the_statistics_wrapper_of_vectors_is_checked_episode_by_episode(
     notebook: Any, make_env: Any, mode: Any, inside: bool
 ) -> None:
     # gymnasium 1.4.0 with partial resets (DISABLED) forgets the sums of the sub-environments that were not reset: the
-    # mask is taken out of the options before the wrapper looks for it. What a release gets wrong must be found, no more.
+    # mask is taken out of the options before the wrapper looks for it. What a release gets wrong is found, no more.
     lengths = [[3], [2, 4]]
     vector = SyncVectorEnv([lambda n=n: make_env(n) for n in lengths], autoreset_mode=mode)
     envs = RecordEpisodes(gymnasium.wrappers.vector.RecordEpisodeStatistics(vector), notebook, inside=inside)

@@ -12,14 +12,14 @@ import os
 import struct
 import tempfile
 
-from rollbook.clocks import UNKNOWN
+from rollbook.clocks import STANDARD, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["SharedClocks"]
+__all__ = ["SharedClocks", "clock_names"]
 
 _MOST = 32
 _WORDS = struct.Struct(f"<{_MOST}q")
@@ -78,3 +78,9 @@ class SharedClocks:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedClocks, (self.names, self.path)
+
+
+def clock_names(recorder: Any) -> tuple[str, ...]:
+    """All clocks of the run behind `recorder`: the standard ones, the declared ones, and those known now."""
+    writer = getattr(getattr(recorder, "run", recorder), "writer", None)
+    return tuple(dict.fromkeys((*STANDARD, *getattr(writer, "clocks", ()), *recorder.clocks_now())))

@@ -20,10 +20,9 @@ from gymnasium.vector.utils import iterate
 
 from rollbook.capture._merged import info_of, reported_of, tells
 from rollbook.capture._plain import UNSTORABLE
-from rollbook.capture._shared_clocks import SharedClocks
+from rollbook.capture._shared_clocks import SharedClocks, clock_names
 from rollbook.capture._wrappers import comparable, describe_env, reporter
 from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
-from rollbook.clocks import STANDARD
 from rollbook.errors import BadInput, LoggingFailed
 
 if TYPE_CHECKING:
@@ -100,16 +99,11 @@ def record_envs(env_fns: Sequence[Callable[[], Any]], recorder: Recorder, **sett
             "record_envs([lambda: gymnasium.make(…) for _ in range(n)], scope)."
         )
     EpisodeSettings(recorder, **settings)  # mistakes in the settings are said here, not in a sub-process
-    shared = SharedClocks(_clock_names(recorder))
+    shared = SharedClocks(clock_names(recorder))
     home = os.getpid()
     group = EnvGroup(recorder, len(makers), settings, os.urandom(4).hex(), shared, home)
     weakref.finalize(group, _remove_at_home, shared, home)
     return [RecordedEnv(make, group, index) for index, make in enumerate(makers)]
-
-
-def _clock_names(recorder: Any) -> tuple[str, ...]:
-    writer = getattr(getattr(recorder, "run", None), "writer", None)
-    return tuple(dict.fromkeys((*STANDARD, *getattr(writer, "clocks", ()), *recorder.clocks_now())))
 
 
 def _remove_at_home(shared: SharedClocks, home: int) -> None:

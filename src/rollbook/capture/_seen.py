@@ -1,0 +1,162 @@
+"""Which items were seen before, in bounded memory: exactly up to a million of them, by a filter of stated error beyond.
+
+Items are known by a 64-bit fingerprint of their content. The first million lie in an open table (12 bytes a slot); the
+chance that any two of a million different items share a fingerprint is 3e-8. Later ones go into a Bloom filter of fixed
+size, which never forgets an item and now and then takes a new one for a known one; `error` says how often.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Seen"]
+
+_HASHES = 4
+_MASK = (1 << 64) - 1
+_SIZES = (1 << 12, 1 << 16, 1_500_000)
+"""Slots of the tables; the last holds a million at a load of two thirds."""
+
+
+class Seen:
+    """A growing set of 64-bit fingerprints that also remembers a number (the batch) for each exact one.
+
+    Args:
+      exact: how many fingerprints are kept exactly; None for all of them, in memory that grows by 18 to 36 bytes each.
+      filter_bytes: the size of the filter for the others, a power of two.
+    Attributes:
+      count: how many different items there were, as far as they could be told apart.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_bits",
+        "_earlier",
+        "_exact_count",
+        "_filter",
+        "_here",
+        "_keys",
+        "_slots",
+        "count",
+        "exact",
+        "filter_bytes",
+    )  # fmt: skip
+
+    def __init__(self, exact: int | None = 1_000_000, filter_bytes: int = 16 * 1024 * 1024) -> None:
+        self.exact = exact
+        self.filter_bytes = 1 << max(6, (int(filter_bytes) - 1).bit_length())
+        self._bits = self.filter_bytes * 8
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.count = self._exact_count = self._here = 0
+        self._filter: bytearray | None = None
+        self._earlier: list[tuple[Any, Any, int]] = []
+        self._table(_SIZES[0])
+
+    def _table(self, slots: int) -> None:
+        self._slots = slots
+        self._keys: Any = array("Q", [0]) * slots
+        self._batches: Any = array("I", [0]) * slots
+
+    @property
+    def filtered(self) -> int:
+        """How many items lie in the filter."""
+        return self.count - self._exact_count
+
+    @property
+    def error(self) -> float:
+        """The chance, now, that a new item is taken for a known one."""
+        if self._filter is None:
+            return self.count / 2**64
+        return (1.0 - math.exp(-_HASHES * self.filtered / self._bits)) ** _HASHES
+
+    @property
+    def bytes(self) -> int:
+        """Memory held by the tables and the filter."""
+        slots = self._slots + sum(slots for _, _, slots in self._earlier)
+        return 12 * slots + (self.filter_bytes if self._filter is not None else 0)
+
+    def add(self, fingerprint: int, batch: int = 0) -> int:
+        """Take an item in. Returns -1 if it is new, otherwise the batch it was first seen in; -2 if that is not known.
+
+        Args:
+          fingerprint: 0 <= fingerprint < 2**64.
+          batch: a number below 2**32 to remember.
+        """
+        key = fingerprint or 1  # 0 marks an empty slot
+        for keys, batches, slots in self._earlier:
+            at = (key * slots) >> 64
+            while (there := keys[at]) != 0:
+                if there == key:
+                    return batches[at]  # type: ignore[no-any-return]
+                at += 1
+                if at == slots:
+                    at = 0
+        keys, slots = self._keys, self._slots
+        at = (key * slots) >> 64
+        while (there := keys[at]) != 0:
+            if there == key:
+                return self._batches[at]  # type: ignore[no-any-return]
+            at += 1
+            if at == slots:
+                at = 0
+        if self.exact is not None and self._exact_count >= self.exact:
+            return self._add_filtered(key)
+        keys[at] = key
+        self._batches[at] = batch
+        self._exact_count += 1
+        self._here += 1
+        self.count += 1
+        if 3 * self._here > 2 * slots:
+            self._grow()
+        return -1
+
+    def _grow(self) -> None:
+        """Make room. Only small tables are moved (15 ms at most); a large one stays and another is opened beside it."""
+        keys, batches, slots = self._keys, self._batches, self._slots
+        if slots >= _SIZES[-1]:
+            if self.exact is None or self._exact_count < self.exact:
+                self._earlier.append((keys, batches, slots))
+                self._table(slots * 2)
+                self._here = 0
+            return
+        self._table(next(size for size in _SIZES if size > slots))
+        slots, new_keys, new_batches = self._slots, self._keys, self._batches
+        for key, batch in zip(keys, batches, strict=True):
+            if key:
+                at = (key * slots) >> 64
+                while new_keys[at]:
+                    at += 1
+                    if at == slots:
+                        at = 0
+                new_keys[at] = key
+                new_batches[at] = batch
+
+    def _add_filtered(self, key: int) -> int:
+        bits = self._filter
+        if bits is None:
+            bits = self._filter = bytearray(self.filter_bytes)
+        # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
+        mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
+        mixed ^= mixed >> 32
+        step = (mixed * 0xD6E8FEB86659FD93 & _MASK) >> 32 | 1
+        mask = self._bits - 1
+        known = True
+        for _ in range(_HASHES):
+            place = mixed & mask
+            byte, bit = place >> 3, 1 << (place & 7)
+            there = bits[byte]
+            if not there & bit:
+                bits[byte] = there | bit
+                known = False
+            mixed += step
+        if known:
+            return -2
+        self.count += 1
+        return -1
