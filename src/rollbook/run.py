@@ -488,20 +488,29 @@ class Run(Scope):
           What was restored: `.checkpoint`, `.clocks`, `.state`, `.score`; None if the run has no checkpoint (said
           once).
         """
-        from rollbook.capture.restoring import find, restore
+        from rollbook.capture.restoring import Restored, choose, known_clocks, place_of
 
-        row = find(self.book, which)
+        table = self.book.checkpoints()
+        times = table["time"].cast("int64").to_pylist() if table.num_rows else []
+        rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(table.to_pylist(), times, strict=True)]
+        row = choose(rows, which)
         if row is None:
             self.count(
                 "nothing_to_restore",
-                message=f"restore({which!r}): run {self.id} has no checkpoint to go back to; it starts from 0",
+                message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
+                f"{len(rows)} checkpoints in its history. It begins anew",
             )
             return None
-        self._rewind_to(row["attempt"], row["cut"], row["checkpoint_id"])
-        restored = restore(row, self._folder, random_states=random_states, weights_only=weights_only, count=self.count)
-        self._channel.current[:] = [UNKNOWN] * len(self._channel.current)
-        self.clock(**restored.clocks)
+        restored = Restored(row, self._folder, known_clocks(row, self.writer.clocks), weights_only)
+        self._rewind_to(*place_of(row, row["time_ns"]), restored.id)
+        self._set_clocks(restored.clocks)
+        if random_states:
+            for problem in restored.set_random_states():
+                self.count("random_state", message=problem)
         return restored
+
+    def _set_clocks(self, clocks: dict[str, int]) -> None:
+        self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]
 
     def rewind(self, **clock: int) -> None:
         """Go back to where a clock stood: rows after `env_step=…` (or another clock) are abandoned, hidden and kept.
@@ -515,8 +524,7 @@ class Run(Scope):
 
         attempt, cut, clocks = cut_at(self._folder, name, int(value))
         self._rewind_to(attempt, cut, None)
-        self._channel.current[:] = [UNKNOWN] * len(self._channel.current)
-        self.clock(**{**clocks, name: value})
+        self._set_clocks(clocks)
 
     def _rewind_to(self, parent: int, cut: dict[str, Any], checkpoint: str | None) -> None:
         if self.writer.rows_written() or parent >= self.attempt:

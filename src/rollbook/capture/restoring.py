@@ -1,0 +1,97 @@
+"""Going back to a checkpoint: which one, where in the run it stands, and what it holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rollbook.capture import random_states
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+__all__ = ["Restored", "choose", "known_clocks", "place_of"]
+
+
+class Restored:
+    """What `run.restore` gives back.
+
+    Attributes:
+      id: the checkpoint's. path: its file or folder.
+      clocks: the clocks as they stood when it was saved; they are the run's current ones again.
+      score: as given when it was saved, None without one.
+      state: what was saved, loaded when first asked for. For a file that rollbook did not write (write=, path=) this
+        raises BadInput: load `path` with what wrote it.
+    """
+
+    def __init__(self, row: Mapping[str, Any], folder: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
+        self.id = str(row["checkpoint_id"])
+        path = Path(str(row["path"]))
+        self.path = path if path.is_absolute() else folder / path
+        self.clocks = clocks
+        self.score: float | None = row.get("score")
+        self._weights_only = weights_only
+        self._random = row.get("state")
+
+    @property
+    def state(self) -> Any:
+        """See the class."""
+        from rollbook.capture.checkpoints import load
+
+        return load(self.path, weights_only=self._weights_only)
+
+    def set_random_states(self, generators: Mapping[str, Any] | None = None) -> list[str]:
+        """Set the random number generators as they were; returns what could not be set, one sentence each.
+
+        Args:
+          generators: the objects whose states were kept under these names.
+        """
+        try:
+            return random_states.restore(random_states.loads(self._random), generators)
+        except ValueError as err:
+            return [f"the random states of checkpoint {self.id} cannot be read: {err}"]
+
+    def __repr__(self) -> str:
+        return f"<Restored {self.id!r} at {self.clocks}>"
+
+
+def choose(rows: Iterable[Mapping[str, Any]], which: str = "last") -> Mapping[str, Any] | None:
+    """The checkpoint that "last", "best" or an id means; None if there is none. Deleted ones are passed over.
+
+    Args:
+      rows: of the table `checkpoints`, oldest first.
+    """
+    kept: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        identity = str(row["checkpoint_id"])
+        if row.get("kept") is False:
+            kept.pop(identity, None)
+        elif row.get("path"):
+            kept[identity] = row
+    if which in kept:
+        return kept[which]
+    if which == "best":
+        scored = [row for row in kept.values() if isinstance(row.get("score"), (int, float)) and row["score"] ==
+        row["score"]] if scored:
+            sign = -1.0 if scored[-1].get("higher_is_better") is False else 1.0
+            return max(scored, key=lambda row: sign * float(row["score"]))
+        return None
+    return list(kept.values())[-1] if which == "last" and kept else None
+
+
+def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]:
+    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, by time for others."""
+    try:
+        positions = json.loads(row.get("positions") or "{}")
+    except ValueError:
+        positions = {}
+    return int(row["attempt"]), {"time": time_ns, "writers": positions if isinstance(positions, dict) else {}}
+
+
+def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
+    """The clocks of a row of a table, without the unknown ones."""
+    return {name: int(row[name]) for name in names if row.get(name) is not None}
+
+
