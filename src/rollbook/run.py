@@ -113,7 +113,7 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": {k: v if n != 1 or isinstance(v, list) else [v] for k, v in {**columns, **refused}.items()},
+                "columns": {k: v if n != 1 or _is_one(v) else [v] for k, v in {**columns, **refused}.items()},
             }
             if clock_columns:
                 payload["clock_columns"] = dict(clock_columns)
@@ -671,6 +671,11 @@ class _Watched(dict):  # type: ignore[type-arg]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
+
+
+def _is_one(value: Any) -> bool:
+    """Whether `value` is a column of one row rather than the cell itself: a list, or an array whose first axis is 1."""
+    return isinstance(value, list) or (hasattr(value, "__array_interface__") and value.shape[:1] == (1,))
 
 
 def _is_column(value: Any) -> bool:
