@@ -538,12 +538,9 @@ class Run(Scope):
         self.write_about()
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
-        """For frameworks whose counters begin at 0 again after a resume: keep where the named clocks stand now as
-        offsets.
+        """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.
 
-        The offsets are stored with the attempt; add them to the native counters (`run.offsets`) and log the native
-        number as
-        `step`.
+        The offsets are stored with the attempt: add `run.offsets` to the native counters, and log those as `step`.
         """
         now = self.clocks_now()
         offsets = {name: now[name] for name in names if name in now}

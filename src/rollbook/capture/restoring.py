@@ -73,16 +73,20 @@ def choose(rows: Iterable[Mapping[str, Any]], which: str = "last") -> Mapping[st
     if which in kept:
         return kept[which]
     if which == "best":
-        scored = [row for row in kept.values() if isinstance(row.get("score"), (int, float)) and row["score"] ==
-        row["score"]] if scored:
+        scored = [row for row in kept.values() if _is_score(row.get("score"))]
+        if scored:
             sign = -1.0 if scored[-1].get("higher_is_better") is False else 1.0
             return max(scored, key=lambda row: sign * float(row["score"]))
         return None
     return list(kept.values())[-1] if which == "last" and kept else None
 
 
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == value  # NaN is no score
+
+
 def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]:
-    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, by time for others."""
+    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time."""
     try:
         positions = json.loads(row.get("positions") or "{}")
     except ValueError:
@@ -93,5 +97,3 @@ def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]
 def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
     """The clocks of a row of a table, without the unknown ones."""
     return {name: int(row[name]) for name in names if row.get(name) is not None}
-
-
