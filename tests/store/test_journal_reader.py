@@ -131,7 +131,7 @@ def test_lanes_and_writers_are_merged_by_time(tmp_path: Path) -> None:
     assert {r.writer for r in rows} == {"w1", "w2"}
 
 
-def test_text_histograms_and_media_arrive_as_values(tmp_path: Path) -> None:
+def test_text_histograms_media_and_timings_arrive_as_values(tmp_path: Path) -> None:
     lane = FakeWriter(tmp_path).lane()
     lane.chunk("text", {"key": ["note"], "text": ["hello"]}, 1)
     lane.chunk("histograms", {"key": ["h"], "values": [[1.0, 2.0, 2.0, math.nan]]}, 1)
@@ -146,7 +146,8 @@ def test_text_histograms_and_media_arrive_as_values(tmp_path: Path) -> None:
     assert isinstance(histogram, Histogram)
     assert (histogram.count, histogram.low, histogram.high, histogram.total) == (3, 1.0, 2.0, 5.0)
     assert values[2][1].low == 0.1
-    assert values[3:] == [("i", Image("media/i.png", 4, 3)), ("v", Video("media/v.mp4", 0, 0, 9, 30.0))]
+    assert values[3:5] == [("i", Image("media/i.png", 4, 3)), ("v", Video("media/v.mp4", 0, 0, 9, 30.0))]
+    assert values[5:] == [("time/collect_seconds", 0.5)]
     timings = list(rows_since(tmp_path, {}, tables=frozenset({"timings"})))
     assert [r.values for r in timings] == [{"time/collect_seconds": 0.5}]
 

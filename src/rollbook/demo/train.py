@@ -70,7 +70,7 @@ def main(
 
 def _begin(root: Path, seed: int | None, steps: int | None) -> Run:
     config = CONFIG if steps is None else {**CONFIG, "env_steps": steps}
-    seed = len(_demos(root)) if seed is None else seed
+    seed = len(list((root / PROJECT).glob(f"{NAME}-*"))) if seed is None else seed
     total = {"env_step": config["env_steps"]}
     return rollbook.init(PROJECT, NAME, seed=seed, config=config, total=total, dir=root, tags=["demo"])
 

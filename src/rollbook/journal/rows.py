@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_TABLES", "MARKS", "column", "known_clocks", "row_maker", "rows_of_frame"]
 
-DEFAULT_TABLES = frozenset({"metrics", "text", "histograms", "media"})
+DEFAULT_TABLES = frozenset({"metrics", "timings", "text", "histograms", "media"})
 """The tables whose rows go to sinks."""
 
 MARKS = frozenset({"dump", "final"})
