@@ -210,9 +210,8 @@ class Slow:
     def _stream_row(self, lane: Lane, stream: Stream, numbers: dict[str, Any], clocks: list[int]) -> int:
         from rollbook.journal.writer import now
 
-        if stream.offset > stream.last and not stream.roll(lane.seq + 1, may_keep=self._writer.may_keep_mapped()):
-            self._writer.bill.count("disk_full")
-            return 0
+        if stream.offset > stream.last:
+            stream.roll(lane.seq + 1, may_keep=self._writer.may_keep_mapped())
         offset = stream.offset
         stream.offset = offset + stream.width
         seq = lane.seq = lane.seq + 1

@@ -27,6 +27,10 @@ pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _seek_and_write)
 """`os.pwrite`, or seek and write where there is none (a lane has one user at a time, so nobody seeks in between)."""
 
 
+_NO_SPACE = (27, 28, 122)
+"""EFBIG, ENOSPC, EDQUOT."""
+
+
 class _Slot:
     """One segment file of a stream, mapped (`buffer`) or open (`fd`)."""
 
@@ -69,12 +73,14 @@ class Stream:
     """
 
     __slots__ = (
+        "_first",
         "_folder",
         "_largest",
         "_mapped",
         "_meta",
         "_next_number",
         "_next_size",
+        "_refusal",
         "_retry_at",
         "_row",
         "_slot",
@@ -100,7 +106,7 @@ class Stream:
         largest_size: int,
     ) -> None:
         self._folder, self._meta, self.shape = folder, meta, shape
-        self._mapped, self._next_size, self._largest = mapped, first_size, largest_size
+        self._mapped, self._first, self._next_size, self._largest = mapped, first_size, first_size, largest_size
         self._row = layout.row_struct(len(meta["clocks"]), meta["types"])
         self.width = self._row.size
         self.types: tuple[type, ...] = ()
@@ -112,6 +118,7 @@ class Stream:
         self._spare: _Slot | None = None
         self._next_number = 0
         self._retry_at = 0.0
+        self._refusal: OSError | None = None
 
     @property
     def mapped_bytes(self) -> int:
@@ -119,23 +126,24 @@ class Stream:
         slots = [*self._spent, *(s for s in (self._slot, self._spare) if s is not None)]
         return sum(slot.size for slot in slots if slot.buffer is not None)
 
-    def roll(self, next_seq: int, *, may_keep: bool) -> bool:
+    def roll(self, next_seq: int, *, may_keep: bool) -> None:
         """Go to a segment with room: a sealed one of ours, the spare one, or a new file.
 
         Args:
           next_seq: rows in the segment will have sequence numbers of at least this.
           may_keep: keep the segment left behind mapped, to use it again once it is sealed.
-        Returns:
-          False if there is no room to be had (no space, folder gone); asked again at most once a second.
+        Raises:
+          OSError: there is no room to be had (no space, folder gone, read-only). The disk is asked at most once a second;
+            in between the same error is raised again.
         """
-        if self._retry_at and time.monotonic() < self._retry_at:
-            return False
+        if self._refusal is not None and time.monotonic() < self._retry_at:
+            raise self._refusal
         try:
             slot = self._sealed_slot() or self._take_spare() or self._new_slot()
-        except OSError:
-            self._retry_at = time.monotonic() + 1.0
+        except OSError as err:
+            self._retry_at, self._refusal = time.monotonic() + 1.0, err.with_traceback(None)
             raise
-        self._retry_at = 0.0
+        self._refusal = None
         self._leave(may_keep)
         if slot.word(layout.STATE_AT) == layout.SEALED:
             generation = slot.word(layout.GENERATION_AT)
@@ -149,14 +157,13 @@ class Stream:
         else:
             self.buffer, self.pack = None, _pwrite_pack(slot.fd, self._row)
         self.offset, self.last = slot.header_size, slot.size - self.width
-        return True
 
     def prepare(self) -> None:
         """Make the next segment ahead of need if this one is half full; called by the run's own thread, off the hot
         path.
         """
         slot = self._slot
-        if slot is None or self._spare is not None or not self._mapped or self._retry_at:
+        if slot is None or self._spare is not None or not self._mapped or self._refusal is not None:
             return
         if self.offset - slot.header_size > (slot.size - slot.header_size) // 2:
             try:
@@ -228,19 +235,31 @@ class Stream:
         return spare
 
     def _new_slot(self) -> _Slot:
+        """A new file of the size that is due, or of less where the disk has no room for that."""
+        wanted = self._next_size
+        while True:
+            try:
+                slot = self._make_slot(wanted)
+                break
+            except OSError as err:
+                if err.errno not in _NO_SPACE or wanted <= self._first:
+                    raise
+                wanted = max(self._first, wanted // 4)
+        self._next_size = min(self._largest, wanted * 2)
+        return slot
+
+    def _make_slot(self, wanted: int) -> _Slot:
         number = self._next_number
         self._next_number += 1
-        size, meta = self._next_size, {**self._meta, "slot": number}
-        header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=size)
+        meta = {**self._meta, "slot": number}
+        header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=wanted)
         size = header_size + width * capacity
         path = os.path.join(self._folder, layout.segment_name(meta["lane"], meta["stream"], number))
-        is_largest = self._next_size >= self._largest
-        self._next_size = min(self._largest, self._next_size * 2)
+        is_largest = wanted >= self._largest
         if self._mapped:
             return _Slot(path, mapping.create(path, header, size), -1, header_size, size, is_largest)
-        fd = os.open(
-            path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        fd = os.open(path, flags, 0o644)
         try:
             if pwrite(fd, header, 0) != len(header):
                 raise OSError(28, "No space left on device", path)

@@ -1,0 +1,157 @@
+"""Full disks, read-only disks, folders that vanish: clean events, counted, and logging goes on when it can."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
+
+HEAD = """
+import json, os, sys, time, warnings
+warnings.simplefilter("always")
+from rollbook.journal.writer import Writer
+folder = sys.argv[1]
+writer = Writer(folder, mapped={mapped})
+log = writer.make_log(writer.channel())
+"""
+
+
+def can_mount() -> bool:
+    """Whether this process may mount a tmpfs in a namespace of its own."""
+    probe = ["unshare", "-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]
+    try:
+        return subprocess.run(probe, capture_output=True, timeout=20, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def on_a_small_disk(folder: Path, program: str, size: str, options: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a program with `folder` on a tmpfs of its own; the test sees what the program prints."""
+    script = f'mount -t tmpfs -o size={size} none "$0" && {options or "true"} && exec "$1" -c "$2" "$0"'
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, str(folder), sys.executable, program],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+needs_mount = pytest.mark.skipif(not can_mount(), reason="mounting is refused here; the RLIMIT_FSIZE tests stand in")
+
+
+@needs_mount
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "pwrite"])
+def test_a_full_disk_is_a_clean_event_and_logging_goes_on_when_there_is_room(tmp_path: Path, mapped: bool) -> None:
+    program = (
+        HEAD.format(mapped=mapped)
+        + """
+sys.path.insert(0, os.environ["SUPPORT"])
+from pathlib import Path
+from journal_reading import read_rows
+ballast = os.path.join(folder, "ballast")
+with open(ballast, "wb") as file:
+    file.write(bytes(300_000))
+for i in range(20_000):
+    log({"i": i, "x": i * 2.0})
+full = dict(writer.bill.counts)
+kept = [row.values["i"] for row in read_rows(Path(folder))]
+os.unlink(ballast)
+time.sleep(1.1)
+for i in range(20_000, 20_050):
+    log({"i": i, "x": i * 2.0})
+rows = [(row.values["i"], row.values["x"]) for row in read_rows(Path(folder))]
+print(json.dumps({"full": full, "kept": kept[-1] + 1 == len(kept), "n": len(kept), "rows": rows[-50:],
+                  "whole": all(x == i * 2.0 for i, x in rows)}))
+"""
+    )
+    os.environ["SUPPORT"] = str(Path(__file__).parent.parent / "support")
+    done = on_a_small_disk(tmp_path, program, "1m")
+    assert done.returncode == 0, f"exit {done.returncode} (135 is SIGBUS): {done.stderr[-2000:]}"
+    found = json.loads(done.stdout)
+    assert found["n"] > 1000, "the disk took some rows"
+    assert found["kept"], "what was written before the disk was full stays, without a gap"
+    assert found["full"]["disk_full"] == 20_000 - found["n"], "every lost row is counted"
+    assert done.stderr.count("no space for the run") == 1, "said once"
+    assert found["whole"]
+    assert [i for i, _x in found["rows"]] == list(range(20_000, 20_050)), "logging goes on by itself"
+
+
+@needs_mount
+def test_a_disk_that_becomes_read_only_costs_rows_and_nothing_else(tmp_path: Path) -> None:
+    program = (
+        HEAD.format(mapped=False)
+        + """
+import ctypes
+for i in range(100):
+    log({"i": i})
+libc = ctypes.CDLL(None, use_errno=True)
+MS_REMOUNT, MS_RDONLY = 32, 1
+os.chdir("/")
+lane = writer.lanes[0]
+for stream in list(lane.shapes.values()):
+    lane.drop(stream)  # a file that is open for writing keeps a mount writable
+lane.forget()
+assert libc.mount(b"none", folder.encode(), b"tmpfs", MS_REMOUNT | MS_RDONLY, b"") == 0, ctypes.get_errno()
+for i in range(100, 200):
+    log({"i": i})
+print(json.dumps(writer.bill.counts))
+"""
+    )
+    done = on_a_small_disk(tmp_path, program, "2m")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == {"not_writable": 100}
+    assert "cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "pwrite"])
+def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path, mapped: bool) -> None:
+    """Where mounting is refused: RLIMIT_FSIZE gives EFBIG."""
+    program = (
+        HEAD.format(mapped=mapped)
+        + """
+import resource
+for i in range(100):
+    log({"i": i})
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+for i in range(100, 5000):
+    log({"i": i, "other": 1.0})
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(json.dumps(writer.bill.counts))
+""".replace("(4096, 4096)", "(4096, resource.RLIM_INFINITY)")
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert set(json.loads(done.stdout)) == {"disk_full"}
+
+
+def test_the_bytes_of_a_failed_frame_do_not_hide_later_ones(tmp_path: Path) -> None:
+    program = (
+        HEAD.format(mapped=False)
+        + """
+import resource
+log({"note": "first"})
+size = sum(entry.stat().st_size for entry in os.scandir(writer.folder) if entry.name.endswith(".log"))
+soft = size + 50
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, resource.RLIM_INFINITY))
+log({"note": "x" * 500})
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log({"note": "third"})
+sys.path.insert(0, os.environ["SUPPORT"])
+from pathlib import Path
+from journal_reading import read_frames
+print(json.dumps([frame["columns"]["text"] for frame in read_frames(Path(folder))]))
+"""
+    )
+    env = {**os.environ, "SUPPORT": str(Path(__file__).parent.parent / "support")}
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == [["first"], ["third"]]
