@@ -156,7 +156,7 @@ def _from_json(value: dict[str, Any]) -> Any:
         return value
     from base64 import b64decode
 
-    data = b64decode(value["base64"])
+    data = b64decode(value["base64"], validate=True)
     if "dtype" not in value:
         return data
     import numpy

@@ -64,7 +64,8 @@ def save(path: str | os.PathLike[str], state: Any) -> None:
         plain, types = _plain(state, "state", ())
     except RecursionError:
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
-    torch.save(plain, path)
+    with open(path, "wb") as file:  # given a name, torch would write that name into the archive
+        torch.save(plain, file)
     if types is not None:
         from zipfile import ZipFile
 

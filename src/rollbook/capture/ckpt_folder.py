@@ -1,0 +1,272 @@
+"""The `ckpt/` folder of a run: whole files under free names, the best one, and what may be deleted.
+
+A file is written beside under a hidden name, flushed to the disk with its folder, and only then given its name, which
+is never one that exists. `.index.json` remembers names and scores across resumes and processes; it can be lost without
+harm (the book has it all), then older files are simply not deleted any more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+__all__ = ["CkptFolder", "flush"]
+
+_INDEX = ".index.json"
+_PARTIAL = ".partial-"
+_STALE_SECONDS = 3600.0  # an unfinished file that nobody has written to for so long has lost its process
+
+
+class CkptFolder:
+    """The checkpoints that rollbook wrote for a run.
+
+    Attributes:
+      path: the folder; made at the first `put`.
+      entries: one dict per kept checkpoint, oldest first: id, name (None: registered, not ours), score,
+        higher_is_better, format, clocks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: list[dict[str, Any]] = []
+        self._seen: tuple[int, ...] = ()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what another process has changed in the index since it was last read or written."""
+        version = self._version()
+        if version == self._seen:
+            return
+        self._seen = version
+        try:
+            with open(self.path / _INDEX, encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return
+        if isinstance(found, list):
+            self.entries = [entry for entry in found if _is_entry(entry)]
+
+    def put(self, stem: str, suffix: str, write: Callable[[Path], object]) -> Path:
+        """A new file `<stem><suffix>`, or `<stem>_2<suffix>` and so on if there is one, written by `write(path)`.
+
+        Raises:
+          OSError, or what `write` raises: nothing was left behind, what was there is untouched.
+        """
+        partial = self._partial()
+        try:
+            write(partial)
+            flush(partial)
+            return self._name(partial, stem, suffix)
+        finally:
+            _remove(partial)
+
+    def put_own(self, stem: str, write: Callable[[Path], object]) -> Path:
+        """The same for a function that chooses its own suffix or makes a folder: it is given a path called `stem`.
+
+        One file or folder whose name begins so is taken as the checkpoint; several stay together in a folder.
+
+        Raises:
+          FileNotFoundError: it wrote nothing there.
+        """
+        partial = self._partial()
+        partial.mkdir()
+        try:
+            write(partial / stem)
+            made = sorted(partial.iterdir())
+            if not made:
+                raise FileNotFoundError(f"the function given as write= returned and left nothing at {partial / stem}*")
+            flush(partial)
+            if len(made) == 1 and made[0].name.startswith(stem):
+                return self._name(made[0], stem, made[0].name[len(stem) :])
+            return self._name(partial, stem, "")
+        finally:
+            _remove(partial)
+
+    def set_best(self, source: Path, suffix: str) -> Path | None:
+        """Let `ckpt_best<suffix>` be this file, at once and never by halves. A folder gets no such name: None."""
+        if source.is_dir():
+            return None
+        target = self.path / f"ckpt_best{suffix}"
+        partial = self._partial()
+        try:
+            try:
+                os.link(source, partial)
+            except OSError:  # no hard links here
+                import shutil
+
+                shutil.copyfile(source, partial)
+                flush(partial)
+            os.replace(partial, target)
+            for other in self.path.glob("ckpt_best*"):  # of a state that was written in another way
+                if other != target:
+                    other.unlink()
+            _flush_folder(self.path)
+        finally:
+            _remove(partial)
+        return target
+
+    def surplus(self, keep: int) -> list[dict[str, Any]]:
+        """The entries that are neither among the `keep` newest nor the best, oldest first."""
+        best = self.best()
+        own = [entry for entry in self.entries if entry["name"] is not None]
+        return [entry for entry in own[: -max(1, keep)] if entry is not best]
+
+    def best(self) -> dict[str, Any] | None:
+        """The entry with the best score; the earlier of two that are equal."""
+        found: dict[str, Any] | None = None
+        for entry in self.entries:
+            score = entry["score"]
+            if score is not None and (found is None or _is_better(score, found["score"], entry["higher_is_better"])):
+                found = entry
+        return found
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Remember a checkpoint."""
+        self.entries.append(entry)
+        self._write_index()
+
+    def delete(self, entry: dict[str, Any]) -> None:
+        """Delete an entry's file. `ckpt_best` keeps the data as long as it is the same file.
+
+        Raises:
+          OSError: it could not be deleted; the entry stays.
+        """
+        path = self.path / entry["name"]
+        if path.is_dir() and not path.is_symlink():
+            import shutil
+
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        self.entries.remove(entry)
+        self._write_index()
+
+    def _partial(self) -> Path:
+        if not self.path.is_dir():
+            self.path.mkdir(parents=True, exist_ok=True)
+            _flush_folder(self.path.parent)
+        self._clear_stale()
+        return self.path / f"{_PARTIAL}{os.getpid()}-{os.urandom(4).hex()}"
+
+    def _clear_stale(self) -> None:
+        before = time.time() - _STALE_SECONDS
+        for left in self.path.glob(f"{_PARTIAL}*"):
+            try:
+                if max(path.stat().st_mtime for path in (left, *left.rglob("*"))) < before:
+                    _remove(left)
+            except OSError:
+                pass
+
+    def _name(self, made: Path, stem: str, suffix: str) -> Path:
+        number = 1
+        while True:
+            target = self.path / f"{stem}{suffix}" if number == 1 else self.path / f"{stem}_{number}{suffix}"
+            number += 1
+            if os.path.lexists(target):
+                continue
+            try:
+                _give_name(made, target)
+            except FileExistsError:
+                continue
+            _flush_folder(self.path)
+            return target
+
+    def _version(self) -> tuple[int, ...]:
+        try:
+            found = os.stat(self.path / _INDEX)
+        except OSError:
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _write_index(self) -> None:
+        partial = self.path / f"{_PARTIAL}index-{os.getpid()}"
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(partial, "w", encoding="utf-8") as file:
+            json.dump(self.entries, file)
+        os.replace(partial, self.path / _INDEX)
+        self._seen = self._version()
+
+
+def flush(path: Path) -> None:
+    """Bring a file, or a folder and all in it, to the disk.
+
+    Raises:
+      OSError: the disk's.
+    """
+    if path.is_dir():
+        for inner in path.iterdir():
+            flush(inner)
+        _flush_folder(path)
+        return
+    with open(path, "rb+") as file:  # Windows flushes only what is open for writing
+        os.fsync(file.fileno())
+
+
+def _flush_folder(path: Path) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and needs no flush of them
+        return
+    try:
+        os.fsync(handle)
+    except OSError:  # some network file systems refuse
+        pass
+    finally:
+        os.close(handle)
+
+
+def _give_name(made: Path, target: Path) -> None:
+    """Rename without ever replacing a file.
+
+    Raises:
+      FileExistsError: somebody was faster.
+    """
+    if made.is_dir():
+        os.rename(made, target)
+        return
+    try:
+        os.link(made, target)
+    except FileExistsError:
+        raise
+    except OSError:  # no hard links here: an empty file reserves the name
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(made, target)
+
+
+def _remove(path: Path) -> None:
+    try:
+        if path.is_dir() and not path.is_symlink():
+            import shutil
+
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError:  # what could not be written can often not be removed either; it is cleared later
+        pass
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether a line of the index can be trusted: above all, its name must be one inside the folder."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "name" not in entry:
+        return False
+    name, score, clocks = entry["name"], entry.get("score"), entry.get("clocks")
+    if name is not None and (
+        not isinstance(name, str) or not name or name[0] == "." or os.path.basename(name) != name or "\\" in name
+    ):
+        return False
+    if not isinstance(entry.get("higher_is_better"), bool) or not isinstance(entry.get("format"), str):
+        return False
+    if not isinstance(clocks, dict) or not all(type(reading) is int for reading in clocks.values()):
+        return False
+    return score is None or (type(score) in (int, float) and score == score)
+
+
+def _is_better(score: float, than: float, higher_is_better: bool) -> bool:
+    return score > than if higher_is_better else score < than
