@@ -136,6 +136,8 @@ class Csv(FileSink):
                 firsts = {key.partition("/")[0] if "/" in key else "" for key in row.values}
                 name = firsts.pop() if len(firsts) == 1 else ""
         name = file_name(name) if name else "metrics"
+        if name not in self._parts and name.lower() in map(str.lower, self._parts):
+            name = file_name(f"{name}.")  # some systems take Train.csv and train.csv for one file
         return name if name in self._parts or len(self._parts) < MOST_GROUPS else "other"
 
 

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from rollbook import sinks
+from rollbook.errors import BadInput, UnknownOption
+from rollbook.filters import Every, Smooth
+from rollbook.sinks import Csv, Jsonl, Memory, TensorBoard, Terminal, Text, _registry
+
+
+def test_every_sink_has_a_name():
+    expected = "csv jsonl memory mlflow neptune tensorboard terminal text trackio wandb"
+    assert sinks.names() == expected.split()
+    assert sinks.needs_no_service() == ["csv", "jsonl", "memory", "tensorboard", "terminal", "text"]
+
+
+def test_a_sink_is_made_with_what_belongs_in_front_of_it():
+    for name, kind in (("csv", Csv), ("jsonl", Jsonl), ("memory", Memory), ("terminal", Terminal)):
+        assert type(sinks.make(name)) is kind
+    text, board = sinks.make("text"), sinks.make("tensorboard")
+    assert (type(text), type(text.to), text.options) == (Every, Text, {"seconds": 1.0, "per": "keyset"})
+    assert (type(board), type(board.to), board.options) == (Every, TensorBoard, {"seconds": 1.0, "per": "key"})
+
+
+def test_thinning_can_be_chosen_or_left_out():
+    assert type(sinks.make("text", all=True)) is Text
+    assert type(sinks.make("text", every_seconds=None)) is Text
+    assert sinks.make("csv", every_seconds=5).options["seconds"] == 5
+    assert sinks.make("tensorboard", every_seconds=10).options == {"seconds": 10, "per": "key"}
+
+
+def test_filters_stand_before_the_thinning_in_the_order_given():
+    made = sinks.make("text", filters=[["smooth", {"keys": "return"}], "clocked"])
+    assert type(made) is Smooth
+    assert type(made.to.to) is Every
+    assert type(made.to.to.to) is Text
+
+
+@pytest.mark.parametrize("asked", [sinks.make, sinks.check])
+def test_an_unknown_sink_is_answered_with_those_there_are(asked):
+    with pytest.raises(
+        UnknownOption, match=r"no sink is named 'tensorbord'. Did you mean 'tensorboard'. Available: csv, "
+    ):
+        asked("tensorbord")
+
+
+def test_an_unknown_option_is_answered_with_those_there_are():
+    with pytest.raises(UnknownOption, match=r"sink 'csv' has no option 'per_scop'. Did you mean 'per_scope'"):
+        sinks.make("csv", per_scop=True)
+    with pytest.raises(UnknownOption, match=r"sink 'csv' has no option 'per_scop'"):
+        sinks.check("csv", {"per_scop": True, "all": True})
+    sinks.check("csv", {"per_scope": True, "every_seconds": 3, "filters": []})
+    with pytest.raises(BadInput, match="every_seconds=-1"):
+        sinks.make("terminal", every_seconds=-1)
+
+
+def test_an_installed_package_can_bring_a_sink(monkeypatch):
+    point = EntryPoint("mine", "rollbook.sinks.memory:Memory", _registry.GROUP)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point] if group == _registry.GROUP else [])
+    assert "mine" in sinks.names()
+    assert type(sinks.make("mine")) is Memory
+    sinks.check("mine")
+
+
+def test_asking_for_a_sink_loads_nothing_heavy():
+    code = (
+        "import sys; from rollbook import sinks; sinks.check('terminal'); sinks.check('text');"
+        "made = [sinks.make(n) for n in ('terminal', 'text', 'csv', 'jsonl', 'tensorboard', 'wandb')];"
+        "heavy = {'numpy', 'pyarrow', 'pandas', 'rich', 'google', 'tensorboard', 'wandb', 'msgspec', 'torch'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
