@@ -1,0 +1,90 @@
+"""Callback: what answers events.
+
+    class MyCallback(Callback):
+        def __init__(self):
+            super().__init__(name="my_callback")
+
+        def after_sample(self):                     # called when that event comes
+            print(len(self.environment.batch_state.samples))
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.adapters.mrl.plots import plot_dict
+
+__all__ = ["Callback", "Recent"]
+
+RECENT = 10_000
+
+
+class Recent(deque[float]):
+    """The last 10,000 of a series of seconds; memory stays bounded however long training runs."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=RECENT)
+
+
+class Callback:
+    """Answers the events it has a method for.
+
+    Args:
+      name: what it is called in the log and in the environment.
+      order: callbacks answer an event in this order, smallest first; equal ones in the order of registration.
+
+    Attributes:
+      environment: set when it is registered.
+      event_timelog: event -> seconds of the last 10,000 calls.
+    """
+
+    environment: Any = None
+    batch_state: Any = None
+
+    def __init__(self, name: str = "base_callback", order: int = 10) -> None:
+        self.name, self.order = name, order
+        self.event_timelog: dict[str, Recent] = defaultdict(Recent)
+
+    def __call__(self, event_name: str) -> Any:
+        """Answer an event, and note how long it took."""
+        began = time.perf_counter()
+        answer = getattr(self, event_name, None)
+        output = answer() if answer is not None else None
+        self.event_timelog[event_name].append(time.perf_counter() - began)
+        return output
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _filter_batch(self, valids: Sequence[bool]) -> None:
+        """Keep the samples, sources and latents of the batch where `valids` is true."""
+        import numpy as np
+
+        keep = np.asarray(valids, bool)
+        if keep.all():
+            return
+        state = self.environment.batch_state
+        sources = list(state.sources)
+        latents = {}
+        for source, rows in state.latent_data.items():
+            latents[source] = rows[keep[np.array([found == source for found in sources], bool)]]
+        state.samples = [sample for sample, kept in zip(state.samples, keep, strict=True) if kept]
+        state.sources = [source for source, kept in zip(sources, keep, strict=True) if kept]
+        state.latent_data = latents
+
+    def plot_dict(self, data_dict: Mapping[str, Sequence[Any]], cols: int = 4, smooth: bool = True) -> Any:
+        """A matplotlib figure with one plot per name."""
+        return plot_dict(data_dict, cols=cols, smooth=smooth)
+
+    def plot_time(self, cols: int = 4, smooth: bool = True) -> Any:
+        """A matplotlib figure of the seconds this callback took, one plot per event."""
+        return plot_dict({name: list(times) for name, times in self.event_timelog.items()}, cols=cols, smooth=smooth)
+
+    def save(self, filename: str | Path) -> None:
+        """Write this object with `torch.save`: a pickle, for programs that trust it."""
+        need("torch", extra="mrl", why="Callback.save").save(self, filename)

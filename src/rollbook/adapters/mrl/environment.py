@@ -1,0 +1,259 @@
+"""Environment: a training loop that is nothing but events in a fixed order.
+
+    env = Environment(cbs=[MySampler, MyReward()], log=Log(run))
+    env.fit(bs=64, sl=90, iters=100, report=10)
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rollbook.adapters.mrl.batch_state import BatchState
+from rollbook.adapters.mrl.callback import Callback
+from rollbook.adapters.mrl.log import Log
+from rollbook.adapters.mrl.plots import plot_stack
+from rollbook.errors import BadInput, RollbookWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Environment"]
+
+
+class _NoBuffer(Callback):
+    """Stands where no buffer was given: always empty, so that the buffer's events come with every batch."""
+
+    def __init__(self) -> None:
+        super().__init__(name="buffer", order=0)
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Environment:
+    """Calls every callback for every event, in order, and the log last.
+
+    Args:
+      agent, template_cb, samplers, rewards, losses, cbs, buffer: callbacks, registered in this order; classes are made
+        into objects, None is left out. `buffer` has a length.
+      log: the Log; None makes one over the current run, or over a new one.
+
+    Attributes:
+      batch_state: what the callbacks of the current batch share.
+      bs, sl: batch size and longest sample, for the callbacks to use.
+      <name of a callback>: the callback.
+
+    Raises:
+      BadInput: a callback whose name is an attribute or a method of the environment.
+    """
+
+    def __init__(
+        self,
+        agent: Any = None,
+        template_cb: Any = None,
+        samplers: Sequence[Any] | None = None,
+        rewards: Sequence[Any] | None = None,
+        losses: Sequence[Any] | None = None,
+        cbs: Sequence[Any] | None = None,
+        buffer: Any = None,
+        log: Any = None,
+    ) -> None:
+        self.agent, self.template_cb = agent, template_cb
+        self.samplers, self.rewards, self.losses = list(samplers or ()), list(rewards or ()), list(losses or ())
+        self.cbs: list[Any] = []
+        self.verbose = False
+        self.bs: int | None = None
+        self.sl: int | None = None
+        self.report = 1
+        self.buffer_frequency: int | None = None
+        self.buffer = buffer if buffer is not None else _NoBuffer()
+        self.log = log if log is not None else Log()
+        self.batch_state = BatchState()
+        parts = [agent, template_cb, *self.samplers, *self.rewards, *self.losses, *(cbs or ()), self.buffer, self.log]
+        self.register_cbs(parts)
+        self("setup")
+
+    def __call__(self, event: str) -> None:
+        """Let every callback answer `event`."""
+        if self.verbose:
+            import sys
+
+            sys.stdout.write(f"{event}\n")
+        for cb in list(self.cbs):
+            cb(event)
+
+    # -- callbacks
+
+    def register_cb(self, cb: Any) -> Any:
+        """Add a callback (or make one of a class; None is left out); returns it. It gets no `setup`."""
+        made: Any = cb() if isinstance(cb, type) else cb
+        if made is None:
+            return None
+        self._check_name(made)
+        made.environment = self
+        setattr(self, made.name, made)
+        self.cbs.append(made)
+        return made
+
+    def _check_name(self, cb: Any) -> None:
+        there: Any = getattr(self, cb.name, None)
+        if there is None or there is cb or there is type(cb):
+            return
+        if not any(there is other for other in self.cbs):
+            raise BadInput(
+                f"a callback is called {cb.name!r}, which is the name of something the environment has of its own "
+                f"({type(there).__name__}); give the callback another name"
+            )
+        warnings.warn(
+            f"two callbacks are called {cb.name!r}; both answer events, environment.{cb.name} is the later one",
+            RollbookWarning,
+            stacklevel=3,
+        )
+
+    def register_cbs(self, cbs: Sequence[Any]) -> list[Any]:
+        """Add callbacks and bring all into order; returns those that were added."""
+        added = [made for made in map(self.register_cb, cbs) if made is not None]
+        self.sort_cbs()
+        return added
+
+    def remove_cb(self, cb: Any) -> None:
+        """Take a callback out. An earlier one of the same name is found under that name again."""
+        if not any(cb is other for other in self.cbs):
+            return
+        self.cbs = [other for other in self.cbs if other is not cb]
+        cb.environment = cb.batch_state = None
+        if self.__dict__.get(cb.name) is cb:
+            earlier = [other for other in self.cbs if other.name == cb.name]
+            if earlier:
+                setattr(self, cb.name, earlier[-1])
+            else:
+                delattr(self, cb.name)
+
+    def remove_cbs(self, cbs: Sequence[Any]) -> None:
+        """Take callbacks out."""
+        for cb in cbs:
+            self.remove_cb(cb)
+
+    def sort_cbs(self) -> None:
+        """Bring the callbacks into order; equal ones stay as they were."""
+        self.cbs.sort(key=lambda cb: cb.order)
+
+    # -- one batch
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.log.timelog[stage].append(time.perf_counter() - began)
+
+    def build_buffer(self) -> None:
+        """Fill the buffer if it is shorter than a batch, before the first one, or every `buffer_frequency` batches."""
+        if self.bs is None:
+            raise BadInput("the environment has no batch size: call fit(bs, ...), or set env.bs and step by hand")
+        with self._timed("build_buffer"):
+            number = self.log.iterations
+            often = self.buffer_frequency is not None and number % self.buffer_frequency == 0
+            if self.bs == -1 or len(self.buffer) < self.bs or number == 0 or often:
+                for event in ("build_buffer", "filter_buffer", "after_build_buffer"):
+                    self(event)
+
+    def sample_batch(self) -> None:
+        """Make the samples of a new batch."""
+        with self._timed("sample_batch"):
+            self.batch_state = BatchState()
+            for event in ("before_batch", "sample_batch", "before_filter_batch", "filter_batch", "after_sample"):
+                self(event)
+
+    def compute_reward(self) -> None:
+        """Reward the samples."""
+        with self._timed("compute_reward"):
+            for event in (
+                "before_compute_reward",
+                "compute_reward",
+                "after_compute_reward",
+                "reward_modification",
+                "after_reward_modification",
+            ):
+                self(event)
+
+    def get_model_outputs(self) -> None:
+        """Run the model."""
+        with self._timed("get_model_outputs"):
+            self("get_model_outputs")
+            self("after_get_model_outputs")
+
+    def compute_loss(self) -> None:
+        """Compute the loss, differentiate it and step."""
+        with self._timed("compute_loss"):
+            self("compute_loss")
+            loss = self.batch_state.loss
+            self("zero_grad")
+            if getattr(loss, "requires_grad", False):
+                loss.backward()
+            self("before_step")
+            self("step")
+
+    def after_batch(self) -> None:
+        """Close the batch."""
+        with self._timed("after_batch"):
+            self("after_batch")
+
+    def step(self) -> None:
+        """One batch."""
+        self.build_buffer()
+        self.sample_batch()
+        self.compute_reward()
+        self.get_model_outputs()
+        self.compute_loss()
+        self.after_batch()
+
+    # -- training
+
+    def fit(
+        self,
+        bs: int,
+        sl: int,
+        iters: int,
+        report: int,
+        cbs: Sequence[Any] | None = None,
+        verbose: bool = False,
+        buffer_frequency: int | None = None,
+    ) -> None:
+        """Train for `iters` batches.
+
+        Args:
+          bs: batch size; -1 takes the whole buffer.
+          sl: longest sample.
+          iters: number of batches.
+          report: show every `report`-th batch.
+          cbs: callbacks for this call alone. They get `setup` first, and are taken out again, also after an error.
+          verbose: show each event.
+          buffer_frequency: fill the buffer at least every so many batches.
+        """
+        if report < 1:
+            raise BadInput(f"fit(report={report!r}): give a number of batches, at least 1")
+        added = self.register_cbs(cbs or ())
+        try:
+            for cb in added:
+                cb("setup")
+            self.bs, self.sl, self.report = bs, sl, report
+            self.verbose, self.buffer_frequency = verbose, buffer_frequency
+            self.log.report = report
+            self("before_train")
+            for _ in range(iters):
+                self.step()
+            self("after_train")
+        finally:
+            self.remove_cbs(added)
+            self.verbose = False
+
+    def plot_event_times(self, event: str) -> Any:
+        """A matplotlib figure of the seconds each callback took for `event`, stacked."""
+        return plot_stack({cb.name: list(cb.event_timelog[event]) for cb in self.cbs})

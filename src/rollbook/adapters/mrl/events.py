@@ -1,0 +1,65 @@
+"""The events of a training run, in the order in which they come, each with what it is for."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["BATCH_EVENTS", "BUFFER_EVENTS", "EVENTS", "Event", "Events"]
+
+EVENTS = {
+    "setup": "An environment was made, or a callback was handed to `fit`: set attributes, add terms to the log.",
+    "before_train": "`fit` begins; the first batch is not sampled yet.",
+    "build_buffer": "Add samples to the buffer.",
+    "filter_buffer": "Take samples out of the buffer that do not belong there.",
+    "after_build_buffer": "The buffer stands; measure it.",
+    "before_batch": "A new, empty batch state is in place.",
+    "sample_batch": "Add samples and their sources to the batch.",
+    "before_filter_batch": "The batch is about to be filtered.",
+    "filter_batch": "Take samples out of the batch that do not belong there.",
+    "after_sample": "The samples of the batch are final; measure them.",
+    "before_compute_reward": "Make what the rewards need.",
+    "compute_reward": "Add rewards to `batch_state.rewards`.",
+    "after_compute_reward": "All rewards are there; measure them.",
+    "reward_modification": "Change `batch_state.rewards_final`, which the loss sees; the logged rewards stay.",
+    "after_reward_modification": "The final rewards are there; measure them.",
+    "get_model_outputs": "Compute what the losses need from the model.",
+    "after_get_model_outputs": "The model's outputs are there.",
+    "compute_loss": "Add losses to `batch_state.loss`.",
+    "zero_grad": "Set gradients to zero; the backward pass follows.",
+    "before_step": "Gradients are there and the optimizers have not stepped; clip, say.",
+    "step": "Step the optimizers.",
+    "after_batch": "The batch is over; the log writes it.",
+    "after_train": "`fit` is over.",
+}
+"""Event name -> what it is for, in order."""
+
+BUFFER_EVENTS = ("build_buffer", "filter_buffer", "after_build_buffer")
+BATCH_EVENTS = tuple(name for name in EVENTS if name not in ("setup", "before_train", "after_train", *BUFFER_EVENTS))
+
+
+class Event:
+    """One event: its name, and what it is for as the docstring."""
+
+    def __init__(self, event_name: str) -> None:
+        self.event_name = event_name
+        self.__doc__ = EVENTS[event_name]
+
+    def __repr__(self) -> str:
+        return f"Event({self.event_name!r})"
+
+
+class Events:
+    """All events as attributes, and their names in order.
+
+    Events()("after_sample") shows what an event is for.
+    """
+
+    def __init__(self) -> None:
+        self.event_names = list(EVENTS)
+        for name in EVENTS:
+            setattr(self, name, Event(name))
+
+    def __call__(self, event_name: str) -> None:
+        """Write what `event_name` is for to the standard output; nothing for a name that is no event."""
+        if event_name in EVENTS:
+            sys.stdout.write(f"{EVENTS[event_name]}\n")

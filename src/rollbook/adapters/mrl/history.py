@@ -1,0 +1,128 @@
+"""What the log said so far, read back from the book while it is written.
+
+Recent batches are at hand in memory; older ones are read from the run's files. Memory stays bounded either way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+__all__ = ["BatchHistory", "SeriesHistory", "item_of"]
+
+RECENT_NUMBERS = 2048
+RECENT_ITEMS = 20_000
+BLOCK = 64
+BLOCKS_KEPT = 4
+
+
+class SeriesHistory:
+    """One value per place (batch, or call), from 0; None where there is none.
+
+    Args:
+      load: reads the values of [start, stop) from the book, as a list of that length.
+    """
+
+    def __init__(self, load: Callable[[int, int], list[Any]], length: int = 0) -> None:
+        self._load = load
+        self.length = length
+        self._recent: deque[Any] = deque(maxlen=RECENT_NUMBERS)
+        self._older: list[Any] = []  # read on request only: [0, len)
+
+    def append(self, value: Any) -> None:
+        """The value of the next place."""
+        self._recent.append(value)
+        self.length += 1
+
+    def get(self, place: int) -> Any:
+        """The value at `place`, 0 <= place < length."""
+        start = self.length - len(self._recent)
+        if place >= start:
+            return self._recent[place - start]
+        if place >= len(self._older):
+            self._older += self._load(len(self._older), start)
+        return self._older[place]
+
+    def forget(self, length: int) -> None:
+        """Begin anew at `length`: the run was rewound, or is continued."""
+        self.length = length
+        self._recent.clear()
+        self._older = []
+
+
+class BatchHistory:
+    """The items of each batch, by column.
+
+    Args:
+      load: reads batches [start, stop) from the book: {batch: {column: values}}.
+    """
+
+    def __init__(self, load: Callable[[int, int], dict[int, dict[str, Any]]], length: int = 0) -> None:
+        self._load = load
+        self.length = length
+        self._recent: deque[dict[str, Any]] = deque()
+        self._recent_items = 0
+        self._blocks: OrderedDict[int, dict[int, dict[str, Any]]] = OrderedDict()
+
+    def append(self, columns: dict[str, Any]) -> None:
+        """The columns of the next batch; every one is as long as the batch."""
+        self._recent.append(columns)
+        self._recent_items += _size(columns)
+        self.length += 1
+        while len(self._recent) > 1 and self._recent_items > RECENT_ITEMS:
+            self._recent_items -= _size(self._recent.popleft())
+
+    def get(self, batch: int) -> dict[str, Any]:
+        """The columns of `batch`, 0 <= batch < length; {} if the book has nothing of it."""
+        start = self.length - len(self._recent)
+        if batch >= start:
+            return self._recent[batch - start]
+        number = batch // BLOCK
+        block = self._blocks.get(number)
+        if block is None or batch not in block:  # a block may have been read before it was full
+            block = self._blocks[number] = self._load(number * BLOCK, min((number + 1) * BLOCK, self.length))
+            if len(self._blocks) > BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(number)
+        return block.get(batch, {})
+
+    def forget(self, length: int) -> None:
+        """Begin anew at `length`."""
+        self.length = length
+        self._recent.clear()
+        self._recent_items = 0
+        self._blocks.clear()
+
+
+def item_of(text: Any, kind: Any) -> Any:
+    """A sample as it was, of its text in the book: structured ones come back with tuples for lists, so they hash."""
+    if kind != "json" or text is None:
+        return text
+    try:
+        return _hashable(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _size(columns: dict[str, Any]) -> int:
+    return max((len(values) for values in columns.values()), default=0)
+
+
+def rows_by_batch(rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, list[Any]]]:
+    """Neighbouring rows of one batch together."""
+    current: int | None = None
+    gathered: list[Any] = []
+    for batch, row in rows:
+        if batch != current:
+            if current is not None:
+                yield current, gathered
+            current, gathered = batch, []
+        gathered.append(row)
+    if current is not None:
+        yield current, gathered

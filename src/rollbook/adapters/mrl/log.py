@@ -1,0 +1,418 @@
+"""Log: MRL's log callback over a rollbook run.
+
+    log = Log(run)                                   # Log() takes the current run, or opens one
+    env = Environment(..., log=log)                  # MRL's own environment, or ours
+    env.fit(200, 90, 50, 4)
+    log.batch_log["rewards"][5]; log.metrics["new"][-10:]; log.df; log.get_df()
+
+Every item is a row of the run's `samples` (scope "batch"), every metric a value of `metrics/<name>`, every stage a row
+of `timings`, all at the batch's number: the clocks `step` and `gradient_step`. What the log shows is read from there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rollbook.adapters._run import find_run
+from rollbook.adapters.mrl import reading
+from rollbook.adapters.mrl.callback import Callback
+from rollbook.adapters.mrl.frame import FirstSeen, frame_of
+from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
+from rollbook.adapters.mrl.plots import plot_dict
+from rollbook.adapters.mrl.tensors import as_array, mean_of, zeros
+from rollbook.adapters.mrl.unique import is_seen, print_of
+from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
+from rollbook.errors import BadInput, LoggingFailed
+from rollbook.values import scalar_of
+
+__all__ = ["Log", "log_to_df"]
+
+_METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
+_TERMS = ("samples", "sources", "rewards", "rewards_final")
+
+
+class Log(Callback):
+    """Writes what happens in each batch to a run, and shows it as MRL's log does.
+
+    Nothing here raises into a training: a metric that was not updated in a batch, or was updated twice, and a term that
+    the batch lacks or that has another length than the batch, are named once, counted, and shift nothing.
+
+    Args:
+      run: a Run; None takes the current one, or opens one (project "mrl").
+
+    Attributes:
+      metrics: name -> one value per batch. batch_log: term -> one sequence per batch. timelog: stage -> seconds per
+        batch. unique_samples: sample -> its first reward. All lazy, over the run's files.
+      df: a DataFrame with one row per unique sample and the values of its first occurrence.
+      iterations: how many batches are complete, over all lives of the run.
+      report: every so many batches a row is shown. pbar: where; None prints (fastprogress's master bar also goes).
+    """
+
+    def __init__(self, run: Any = None) -> None:
+        super().__init__(name="log", order=100)
+        found, _ = find_run(run, project="mrl", name="run")
+        if found is None:
+            raise BadInput("Log(run=False): the log reads back from the run, so it needs one; pass a run or nothing")
+        self.run: Any = getattr(found, "run", found)
+        self.pbar: Any = None
+        self.report = 1
+        self.iterations = 0
+        self.metrics = Metrics()
+        self.batch_log = BatchLog(BatchHistory(self._load_batches))
+        self.timelog = TimeLog(self._make_stage)
+        self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._all_samples)
+        self._stages: dict[str, SeriesHistory] = {}
+        self._rewarded: dict[Any, Any] = {}  # samples of this batch that have a reward, not in the book yet
+        self._skipped: set[str] = set()
+        self._first_seen: FirstSeen | None = None
+        self._metric_scope = self.run.scope("metrics")
+        self._batch_scope = self.run.scope("batch")
+        self._log_time = self.run.writer.make_log(self.run.writer.channel("timings"))
+        for name in _METRICS:
+            self.add_metric(name)
+        for term in _TERMS:
+            self.add_log(term)
+        self._attempt = self.run.attempt
+        if self.run.resumed:
+            self._guard("resume", self._reload)
+
+    # -- what callbacks call
+
+    def add_metric(self, name: str) -> None:
+        """Track a metric: one value per batch. Adding it again changes nothing."""
+        if name not in self.metrics.series:
+            load = self._metric_loader(name)
+            self.metrics.series[name] = SeriesHistory(load, self.iterations)
+
+    def add_log(self, name: str) -> None:
+        """Keep `batch_state[name]` of every batch: one value per item, or one for all. Adding again changes nothing."""
+        self.batch_log.terms.setdefault(name)
+
+    def update_metric(self, name: str, value: Any) -> None:
+        """The value of a metric in the batch that is running: a number, a 0-d array or tensor, or a text."""
+        if name not in self.metrics.series:
+            message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
+            self.count("mrl_unknown_metric", message)
+            self.add_metric(name)
+        if name in self.metrics.pending:
+            self.count(
+                f"mrl_double_metric/{name}",
+                f"the metric {name!r} was updated twice in batch {self.iterations}; the later value counts",
+            )
+        self.metrics.pending[name] = _plain(value)
+
+    def skip_metric(self, name: str) -> None:
+        """Say that a metric has no value in this batch: it is missing there, and nobody is warned."""
+        self._skipped.add(name)
+
+    def count(self, cause: str, message: str = "") -> None:
+        """Add to the run's bill, and say it once."""
+        self.run.count(cause, message=message)
+
+    # -- events
+
+    def before_train(self) -> None:
+        """Show the names of the columns."""
+        self._show(["iterations", *self.metrics])
+
+    def after_sample(self) -> None:
+        """Measure the samples, and make room for their rewards."""
+        self._follow_attempt()
+        state = self.environment.batch_state
+        samples = state.samples
+        state.rewards = self._rewards_for(samples, state)
+        self._guard("samples", lambda: self._measure(samples))
+
+    def after_compute_reward(self) -> None:
+        """Keep the rewards as they are before modification."""
+        state = self.environment.batch_state
+        rewards = state.rewards
+        state.rewards_final = rewards.detach().clone() if hasattr(rewards, "detach") else rewards + 0
+        self._guard("rewards", lambda: self._take_rewards(state.samples, rewards))
+
+    def after_reward_modification(self) -> None:
+        """Measure the final rewards."""
+        state = self.environment.batch_state
+        self._guard("rewards", lambda: self._update_or_skip("rewards_final", mean_of(state.rewards_final)))
+
+    def after_batch(self) -> None:
+        """Write the batch, and show its row if it is time."""
+        self.update_log()
+        self.report_batch()
+
+    def update_log(self) -> None:
+        """Write the batch that is running to the book: its items, and its metrics as one row."""
+        self._follow_attempt()
+        self._guard("batch", self._write_items)
+        self._guard("metrics", self._write_metrics)
+        self._rewarded = {}
+        self._skipped.clear()
+
+    def report_batch(self) -> None:
+        """Show the row of the batch that was written last, if it is time; the next batch begins."""
+        if self.iterations % max(1, int(self.report)) == 0:
+            values = [series.get(self.iterations) if series.length > self.iterations else None
+                      for series in self.metrics.series.values()]  # fmt: skip
+            self._show([str(self.iterations), *map(_shown, values)])
+        self.iterations += 1
+
+    # -- reading
+
+    @property
+    def df(self) -> Any:
+        """One row per unique sample: the values of its first occurrence, in the order in which samples came."""
+        first = self._first_seen
+        if first is None:
+            first = FirstSeen()
+            for _, columns in reading.all_batches(self.run.book, self.batch_log.terms):
+                first.add(columns)
+            self._first_seen = first
+        if not len(first):
+            return frame_of({term: [] for term in self.batch_log.terms})
+        return first.frame()
+
+    def get_df(self) -> Any:
+        """One row per item of every batch: the number of the batch, then every term."""
+        return log_to_df(self.batch_log)
+
+    def plot_metrics(self, cols: int = 4, smooth: bool = True) -> Any:
+        """A matplotlib figure of all metrics."""
+        return plot_dict(self.metrics, cols=cols, smooth=smooth)
+
+    def plot_timelog(self, cols: int = 4, smooth: bool = True) -> Any:
+        """A matplotlib figure of the seconds of all stages."""
+        return plot_dict(self.timelog, cols=cols, smooth=smooth)
+
+    # -- one batch
+
+    def _rewards_for(self, samples: Sequence[Any], state: Any) -> Any:
+        """Rewards with one place per sample. What was added before the samples stood is kept where it fits."""
+        before = state.rewards
+        shape = tuple(getattr(before, "shape", ()))
+        if shape == (len(samples),):
+            return before
+        fresh = zeros(len(samples))
+        if not shape or shape == (1,):
+            return fresh + before
+        self.count(
+            "mrl_early_rewards",
+            f"batch_state.rewards had the shape {shape} before the {len(samples)} samples stood; it begins at zeros. "
+            "Add rewards in compute_reward",
+        )
+        return fresh
+
+    def _measure(self, samples: Sequence[Any]) -> None:
+        n = len(samples)
+        self._update_or_skip("new", sum(not self._is_seen(sample) for sample in samples) / n if n else None)
+        self.update_metric("diversity", len({_identity(sample) for sample in samples}) / n if n else 0.0)
+        self.update_metric("bs", n)
+
+    def _take_rewards(self, samples: Sequence[Any], rewards: Any) -> None:
+        values = as_array(rewards)
+        self._update_or_skip("rewards", mean_of(values))
+        if values.shape[:1] == (len(samples),):
+            for sample, reward in zip(samples, values.tolist(), strict=True):
+                self._rewarded.setdefault(_identity(sample), reward)
+
+    def _update_or_skip(self, name: str, value: Any) -> None:
+        if value is None:
+            self.skip_metric(name)
+        else:
+            self.update_metric(name, value)
+
+    def _write_items(self) -> None:
+        state = self.environment.batch_state
+        samples = list(state.samples)
+        columns = {"samples": samples}
+        for term in self.batch_log.terms:
+            if term != "samples":
+                values = self._column(state, term, len(samples))
+                if values is not None:
+                    columns[term] = values
+        if samples:
+            clocks = {"step": self.iterations, "gradient_step": self.iterations}
+            given = {self._column_name(term): values for term, values in columns.items() if term != "samples"}
+            self._batch_scope.log_samples(samples, **given, **clocks)
+        if self._first_seen is not None:
+            self._first_seen.add(columns)
+        while self.batch_log.history.length < self.iterations:  # an earlier batch that could not be written
+            self.batch_log.history.append({})
+        self.batch_log.history.append(columns)
+
+    def _column(self, state: Mapping[str, Any], term: str, n: int) -> Any:
+        """One value per item, as an array or a list; None if the batch has none (which is said)."""
+        try:
+            found = state[term]
+        except KeyError:
+            self.count(
+                f"mrl_missing_term/{term}",
+                f"batch {self.iterations} has no {term!r}, which is a term of the log; it is missing there",
+            )
+            return None
+        values = as_array(found) if hasattr(found, "shape") else found
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
+            one = scalar_of(values)
+            return [values if one is None else one] * n
+        if len(values) != n:
+            self.count(
+                f"mrl_uneven_term/{term}",
+                f"batch {self.iterations} has {len(values)} values of {term!r} for {n} samples; they are left out",
+            )
+            return None
+        return values if hasattr(values, "dtype") and values.dtype.kind in "biuf" else list(values)
+
+    def _column_name(self, term: str) -> str:
+        """The column of a term in `samples`; a term that is called like a clock is a column all the same."""
+        return f"term/{term}" if term in self.run.writer.clocks else term
+
+    def _write_metrics(self) -> None:
+        pending = self.metrics.pending
+        row = {}
+        for name, series in self.metrics.series.items():
+            value = pending.pop(name, None)
+            if value is None and name not in self._skipped:
+                self.count(
+                    f"mrl_missed_metric/{name}",
+                    f"the metric {name!r} was not updated in batch {self.iterations}; it is missing there",
+                )
+            elif value is not None:
+                row[name] = value
+            while series.length < self.iterations:  # an earlier batch that could not be written
+                series.append(None)
+            series.append(value)
+        self._metric_scope.log(row, step=self.iterations, gradient_step=self.iterations)
+
+    # -- seen before
+
+    def _is_seen(self, sample: Any) -> bool:
+        return _identity(sample) in self._rewarded or is_seen(self._seen(), sample)
+
+    def _seen(self) -> Any:
+        samples = self.run.samples
+        samples._follow_attempt()  # the set of an earlier life is taken in at its first use
+        return samples.seen
+
+    def _count_seen(self) -> int:
+        seen = self._seen()
+        return int(seen.count) + sum(not is_seen(seen, sample) for sample in self._rewarded)
+
+    def _first_reward(self, sample: Any) -> Any:
+        seen = is_seen(self._seen(), sample)
+        if not seen:
+            return self._rewarded[_identity(sample)]
+        return reading.first_reward(self.run.book, sample, print_of(sample))
+
+    def _all_samples(self) -> list[Any]:
+        known = dict.fromkeys(
+            _identity(sample)
+            for _, columns in reading.all_batches(self.run.book, ("samples",))
+            for sample in columns["samples"]
+        )
+        known.update(dict.fromkeys(self._rewarded))
+        return list(known)
+
+    # -- reading back
+
+    def _metric_loader(self, name: str) -> Callable[[int, int], list[Any]]:
+        return lambda start, stop: reading.metric(self.run.book, f"metrics/{name}", start, stop)
+
+    def _load_batches(self, start: int, stop: int) -> dict[int, dict[str, Any]]:
+        return reading.batches(self.run.book, self.batch_log.terms, start, stop)
+
+    def _make_stage(self, stage: str) -> TimeSeries:
+        history = SeriesHistory(lambda start, stop: reading.timings(self.run.book, stage, start, stop))
+        if self.run.resumed:
+            history.forget(reading.timings_count(self.run.book, stage))
+
+        def write(seconds: float) -> None:
+            # The stage `after_batch` ends when the batch is counted already: its row belongs to the batch before.
+            number = max(0, self.iterations - (stage == "after_batch"))
+            self._log_time({stage: seconds}, step=number, gradient_step=number)
+
+        return TimeSeries(history, write)
+
+    def _follow_attempt(self) -> None:
+        if self.run.attempt != self._attempt:
+            self._guard("rewind", self._reload)
+
+    def _reload(self) -> None:
+        """Go on where the effective history of the run ends."""
+        self._attempt = self.run.attempt
+        book = self.run.book
+        self.iterations = reading.batch_count(book)
+        for series in self.metrics.series.values():
+            series.forget(self.iterations)
+        self.batch_log.history.forget(self.iterations)
+        self.timelog = TimeLog(self._make_stage)
+        self.metrics.pending.clear()
+        self._rewarded, self._first_seen = {}, None
+
+    # -- odds and ends
+
+    def _show(self, cells: Sequence[str]) -> None:
+        def show() -> None:
+            if self.pbar is None:
+                sys.stdout.write("\t".join(cells) + "\n")
+            else:
+                self.pbar.write(list(cells), table=True)
+
+        self._guard("report", show)
+
+    def _guard(self, what: str, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.count(f"mrl_{what}", f"the log could not keep the {what} of a batch ({type(err).__name__}: {err})")
+
+
+def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
+    """A DataFrame of a batch log: the number of the batch, then one column per term, one row per item.
+
+    Args:
+      log: term -> one sequence per batch; every term has as many.
+      keys: which terms; None for all.
+    """
+    wanted = list(log) if keys is None else list(keys)
+    columns: dict[str, list[Any]] = {"batch": [], **{key: [] for key in wanted}}
+    for number in range(len(log[wanted[0]]) if wanted else 0):
+        items = {key: log[key][number] for key in wanted}
+        columns["batch"] += [number] * len(items[wanted[0]])
+        for key, values in items.items():
+            columns[key] += values.tolist() if hasattr(values, "tolist") else list(values)
+    return frame_of(columns)
+
+
+def _identity(sample: Any) -> Any:
+    """A sample as a key of a dict; one without a hash by its content."""
+    try:
+        hash(sample)
+    except TypeError:
+        return repr(sample)
+    return sample
+
+
+def _plain(value: Any) -> Any:
+    """A metric as it is kept: a number or a text of its own; a tensor on a device stays where it is."""
+    if isinstance(value, str) or value is None:
+        return value
+    if hasattr(value, "detach"):
+        value = value.detach()
+        if getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
+            return value.clone()
+    number = scalar_of(value)
+    return number if number is not None else value
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    number = scalar_of(value.cpu() if hasattr(value, "cpu") else value)
+    if number is None:
+        return str(value)
+    return str(number) if type(number) is int else f"{number:.3f}"

@@ -1,0 +1,93 @@
+"""Figures of the log: one small plot per name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rollbook._optional import need
+
+__all__ = ["LARGEST_PLOT", "plot_dict", "plot_stack", "smoothed"]
+
+LARGEST_PLOT = 2000
+"""Points drawn per line; longer series are drawn as means of equal stretches."""
+
+
+def plot_dict(data: Mapping[str, Sequence[Any]], cols: int = 4, smooth: bool = True) -> Any:
+    """A matplotlib figure with one plot per name, in `cols` columns of 4 x 4 inches.
+
+    Args:
+      data: name -> one number per batch; missing ones are gaps. An empty series gives an empty plot.
+      smooth: draw a running average over the values, which then stand behind it in grey.
+    """
+    figure_of = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure
+    names = list(data)
+    cols = max(1, min(cols, len(names) or 1))
+    rows = max(1, -(-len(names) // cols))
+    figure = figure_of(figsize=(4 * cols, 4 * rows))
+    grid = figure.subplots(rows, cols, squeeze=False).flat
+    for ax, name in zip(grid, [*names, *[None] * (rows * cols - len(names))], strict=True):
+        if name is None:
+            ax.axis("off")
+            continue
+        x, y = _thinned(_numbers(data[name]))
+        if smooth and len(y) > 2:
+            ax.plot(x, y, color="0.8")
+            ax.plot(x, smoothed(y))
+        else:
+            ax.plot(x, y, marker="o" if len(y) < 2 else None)
+        ax.set_title(name)
+    return figure
+
+
+def plot_stack(series: Mapping[str, Sequence[float]]) -> Any:
+    """A matplotlib figure of the series stacked upon each other; shorter ones are aligned at the end."""
+    np = need("numpy", extra="plots", why="a figure of the log")
+    figure = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure(figsize=(8, 6))
+    ax = figure.subplots()
+    n = max((len(values) for values in series.values()), default=0)
+    if n:
+        stacked = [np.concatenate([np.zeros(n - len(values)), np.asarray(values, float)]) for values in series.values()]
+        ax.stackplot(np.arange(n), *stacked, labels=list(series))
+        ax.legend(loc="upper left")
+    return figure
+
+
+def smoothed(values: Any, weight: float = 0.9) -> Any:
+    """The bias-corrected exponential average of `values`; it goes on over gaps (NaN) and stays as long as they are."""
+    import numpy as np
+
+    out = np.empty(len(values))
+    total = norm = 0.0
+    for i, value in enumerate(values):
+        if value == value:
+            total = weight * total + (1 - weight) * value
+            norm = weight * norm + (1 - weight)
+        out[i] = total / norm if norm else np.nan
+    return out
+
+
+def _numbers(values: Sequence[Any]) -> Any:
+    import numpy as np
+
+    found = np.full(len(values), np.nan)
+    for i, value in enumerate(values):
+        try:
+            found[i] = value
+        except (TypeError, ValueError):  # a text, or an array: no point in this plot
+            continue
+    return found
+
+
+def _thinned(values: Any) -> tuple[Any, Any]:
+    import numpy as np
+
+    stretch = -(-len(values) // LARGEST_PLOT) if len(values) else 1
+    if stretch == 1:
+        return np.arange(len(values)), values
+    whole = len(values) // stretch * stretch
+    parts = values[:whole].reshape(-1, stretch)
+    known = np.isfinite(parts)
+    counts = known.sum(axis=1)
+    means = np.where(known, parts, 0).sum(axis=1) / np.maximum(counts, 1)
+    return np.arange(0, whole, stretch) + (stretch - 1) / 2, np.where(counts, means, np.nan)

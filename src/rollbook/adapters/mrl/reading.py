@@ -1,0 +1,128 @@
+"""What the log asks the book: batches of items, metrics, timings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rollbook.adapters.mrl.history import item_of
+
+__all__ = ["all_batches", "batch_count", "batches", "first_reward", "metric", "timings", "timings_count"]
+
+_BATCHES_AT_ONCE = 4096
+
+
+def metric(book: Any, key: str, start: int, stop: int) -> list[Any]:
+    """The values of a key for batches [start, stop); None where there is none."""
+    found: list[Any] = [None] * (stop - start)
+    if key in set(book.keys()):
+        table = book.metrics([key], x="step", start=start, stop=stop)
+        for step, value in zip(table.column("step").to_pylist(), table.column(key).to_pylist(), strict=True):
+            if step is not None and value is not None:
+                found[step - start] = value
+        return found
+    for row in book.text().to_pylist():  # a metric that is a text
+        if row["key"] == key and row.get("step") is not None and start <= row["step"] < stop:
+            found[row["step"] - start] = row["text"]
+    return found
+
+
+def batch_count(book: Any) -> int:
+    """How many batches the effective history holds."""
+    keys = [key for key in book.keys() if key.startswith("metrics/")]  # noqa: SIM118 - a method, no dict
+    if not keys:
+        return 0
+    steps = [step for step in book.metrics(keys).column("step").to_pylist() if step is not None]
+    return max(steps, default=-1) + 1
+
+
+def batches(book: Any, terms: Iterable[str], start: int, stop: int) -> dict[int, dict[str, Any]]:
+    """{batch: {term: values}} of batches [start, stop)."""
+    table = book.samples(where=f"scope = 'batch' AND step >= {start} AND step < {stop}")
+    return _by_batch(table, terms)
+
+
+def all_batches(book: Any, terms: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every batch in order, a few thousand read at a time."""
+    terms = list(terms)
+    total = batch_count(book)
+    for start in range(0, total, _BATCHES_AT_ONCE):
+        yield from sorted(batches(book, terms, start, start + _BATCHES_AT_ONCE).items())
+
+
+def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
+    import numpy as np
+
+    if not table.num_rows:
+        return {}
+    names = set(table.column_names)
+    order = [name for name in ("seq", "index") if name in names]
+    steps = np.asarray(table.column("step").to_pylist(), np.int64)
+    # Rows of a batch stand together and in the order of its items; batches come in order.
+    keys = [np.asarray(table.column(name).to_pylist()) for name in reversed(order)]
+    places = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
+    columns: dict[str, Any] = {}
+    for term in terms:
+        column = "item" if term == "samples" else _column_of(term, names)
+        if column is None:
+            continue
+        values = table.column(column).to_pylist()
+        if term == "samples" and "item_type" in names:
+            kinds = table.column("item_type").to_pylist()
+            values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
+        columns[term] = values
+    found: dict[int, dict[str, Any]] = {}
+    bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
+    for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
+        chosen = places[begin:end]
+        rows = {term: _typed(term, [values[i] for i in chosen]) for term, values in columns.items()}
+        found[int(steps[chosen[0]])] = {term: values for term, values in rows.items() if values is not None}
+    return found
+
+
+def _column_of(term: str, names: set[str]) -> str | None:
+    for name in (term, f"term/{term}", f"given/{term}", f"value/{term}"):
+        if name in names:
+            return name
+    return None
+
+
+def _typed(term: str, values: list[Any]) -> Any:
+    """An array if these are numbers, a list otherwise; None if the batch had no such term."""
+    if term == "samples":
+        return values
+    if all(value is None for value in values):
+        return None
+    if any(value is None or not isinstance(value, (int, float, bool)) for value in values):
+        return values
+    import numpy as np
+
+    return np.asarray(values)
+
+
+def first_reward(book: Any, sample: Any, fingerprint: int | None) -> Any:
+    """The reward a sample had when it came first; None if the book does not know it (yet)."""
+    if fingerprint is None:
+        return None
+    table = book.samples(where=f"scope = 'batch' AND sample_id = '{fingerprint:016x}' AND is_new", limit=1)
+    if not table.num_rows or "rewards" not in table.column_names:
+        return None
+    return table.column("rewards").to_pylist()[0]
+
+
+def timings(book: Any, stage: str, start: int, stop: int) -> list[Any]:
+    """The seconds of calls [start, stop) of a stage."""
+    return _seconds(book, stage)[start:stop]
+
+
+def timings_count(book: Any, stage: str) -> int:
+    """How many calls of a stage the effective history holds."""
+    return len(_seconds(book, stage))
+
+
+def _seconds(book: Any, stage: str) -> list[float]:
+    table = book.timings()
+    if not table.num_rows:
+        return []
+    names, seconds = table.column("name").to_pylist(), table.column("seconds").to_pylist()
+    return [value for name, value in zip(names, seconds, strict=True) if name == stage]

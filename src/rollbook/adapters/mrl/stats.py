@@ -1,0 +1,167 @@
+"""Callbacks that add one statistic of the batch as a metric, and SaveLogDF, which saves the log as CSV."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from rollbook.adapters.mrl.callback import Callback
+from rollbook.adapters.mrl.tensors import as_array
+from rollbook.errors import BadInput
+
+__all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
+
+
+class StatsCallback(Callback):
+    """A statistic of `batch_state[batch_attribute]`, of all items or of those of one source.
+
+    A batch in which no item is of that source has no value: the metric is missing there, not 0.
+
+    Args:
+      batch_attribute: what to take from the batch: a tensor, an array or a list with one number per item.
+      grabname: the source whose items count; None for all.
+      include_buffer: items of `<grabname>_buffer` count too.
+      name, order: of the callback. The metric has its name.
+    """
+
+    def __init__(
+        self,
+        batch_attribute: str,
+        grabname: str | None = None,
+        include_buffer: bool = True,
+        name: str = "stats",
+        order: int = 20,
+    ) -> None:
+        super().__init__(name=name, order=order)
+        self.batch_attribute, self.grabname, self.include_buffer = batch_attribute, grabname, include_buffer
+
+    def get_values(self) -> Any:
+        """The values that count, as an array; it may be empty."""
+        import numpy as np
+
+        state = self.environment.batch_state
+        values = as_array(state[self.batch_attribute])
+        if self.grabname is None:
+            return values
+        wanted = {self.grabname, f"{self.grabname}_buffer"} if self.include_buffer else {self.grabname}
+        return values[np.array([source in wanted for source in state.sources], bool)]
+
+    def compute(self, values: Any) -> float:
+        """The statistic of `values`, which are not empty."""
+        raise TypeError(f"{type(self).__name__} is no statistic yet: define compute(self, values)")
+
+    def setup(self) -> None:
+        """Add the metric."""
+        if type(self).compute is not StatsCallback.compute:
+            self.environment.log.add_metric(self.name)
+
+    def after_compute_reward(self) -> None:
+        """Update the metric."""
+        if type(self).compute is StatsCallback.compute:  # used for get_values alone
+            return
+        values = self.get_values()
+        if len(values):
+            self.environment.log.update_metric(self.name, self.compute(values))
+        else:
+            skip = getattr(self.environment.log, "skip_metric", None)
+            if skip is not None:
+                skip(self.name)
+            else:  # MRL's own log knows no missing values
+                self.environment.log.update_metric(self.name, float("nan"))
+
+
+def _name(batch_attribute: str, grabname: str | None, statistic: str) -> str:
+    return "_".join(part for part in (batch_attribute, grabname, statistic) if part is not None)
+
+
+class MaxCallback(StatsCallback):
+    """The largest value, as the metric `<attribute>_<source>_max`."""
+
+    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
+        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "max"))
+
+    def compute(self, values: Any) -> float:
+        """The maximum."""
+        return float(values.max())
+
+
+class MinCallback(StatsCallback):
+    """The smallest value, as the metric `<attribute>_<source>_min`."""
+
+    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
+        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "min"))
+
+    def compute(self, values: Any) -> float:
+        """The minimum."""
+        return float(values.min())
+
+
+class MeanCallback(StatsCallback):
+    """The mean value, as the metric `<attribute>_<source>_mean`."""
+
+    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
+        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "mean"))
+
+    def compute(self, values: Any) -> float:
+        """The mean."""
+        return float(values.mean())
+
+
+class PercentileCallback(StatsCallback):
+    """A percentile (0 to 100, linear between items), as the metric `<attribute>_<source>_p<percentile>`."""
+
+    def __init__(
+        self, batch_attribute: str, grabname: str | None, percentile: float, include_buffer: bool = True
+    ) -> None:
+        if not 0 <= percentile <= 100:
+            raise BadInput(f"PercentileCallback(percentile={percentile!r}): a percentile lies between 0 and 100")
+        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, f"p{percentile}"))
+        self.percentile = percentile
+
+    def compute(self, values: Any) -> float:
+        """The percentile."""
+        import numpy as np
+
+        return float(np.percentile(values, self.percentile))
+
+
+class SaveLogDF(Callback):
+    """Writes `log.df` to `<save_path>/log_df_<n>.csv` when n batches are complete, n being a multiple of `frequency`.
+
+    It answers after the log, so the file of n batches holds all n; what came after the last one is written when
+    training ends. Files appear whole or not at all. The folder is made.
+    """
+
+    def __init__(self, frequency: int, save_path: str | os.PathLike[str]) -> None:
+        if frequency < 1:
+            raise BadInput(f"SaveLogDF(frequency={frequency!r}): give a number of batches, at least 1")
+        super().__init__(name="save_log", order=101)
+        self.frequency, self.save_path = frequency, Path(save_path)
+        self._saved = 0
+
+    def after_batch(self) -> None:
+        """Save, if it is time."""
+        log = self.environment.log
+        if log.iterations % self.frequency == 0:
+            self._save(log)
+
+    def after_train(self) -> None:
+        """Save what the last file lacks."""
+        log = self.environment.log
+        if log.iterations != self._saved:
+            self._save(log)
+
+    def _save(self, log: Any) -> None:
+        try:
+            self.save_path.mkdir(parents=True, exist_ok=True)
+            path = self.save_path / f"log_df_{log.iterations}.csv"
+            beside = path.with_name(f".{path.name}.{os.getpid()}")
+            log.df.to_csv(beside, index=False)
+            os.replace(beside, path)
+            self._saved = log.iterations
+        except Exception as err:
+            count = getattr(log, "count", None)
+            if count is None:
+                raise
+            count("save_log", f"SaveLogDF could not write to {self.save_path}: {type(err).__name__}: {err}")

@@ -1,0 +1,64 @@
+"""Tensors if torch is installed, numpy arrays if it is not: logging itself needs neither."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.values import scalar_of
+
+__all__ = ["HAS_TORCH", "as_array", "mean_of", "to_device", "torch_or_none", "zeros"]
+
+HAS_TORCH = find_spec("torch") is not None
+
+
+def torch_or_none() -> Any:
+    """The module torch, or None where it is not installed."""
+    return need("torch", extra="mrl", why="MRL's batch state") if HAS_TORCH else None
+
+
+def to_device(tensor: Any, device: Any = None) -> Any:
+    """`tensor` on `device`, and every tensor of a list or tuple of them; None stands for the GPU if there is one.
+
+    What has no device (a numpy array, a number) is returned as it is.
+    """
+    if isinstance(tensor, (list, tuple)):
+        return [to_device(part, device) for part in tensor]
+    if not hasattr(tensor, "to") or not hasattr(tensor, "device"):
+        return tensor
+    if device is None:
+        torch = torch_or_none()
+        device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else "cpu"
+    return tensor.to(device)
+
+
+def zeros(n: int) -> Any:
+    """n zeros: a tensor on the default device, or a float32 array."""
+    torch = torch_or_none()
+    if torch is not None:
+        return to_device(torch.zeros(n))
+    import numpy as np
+
+    return np.zeros(n, np.float32)
+
+
+def as_array(value: Any) -> Any:
+    """A numpy array of a tensor, a list or a number; tensors are detached and copied to the host."""
+    import numpy as np
+
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":  # numpy has no such type; every value fits a float32
+            value = value.float()
+        value = value.numpy()
+    return np.asarray(value)
+
+
+def mean_of(value: Any) -> float | None:
+    """The mean of an array or tensor of numbers, a number itself; None if it is empty or holds no numbers."""
+    number = scalar_of(value) if not hasattr(value, "detach") else None
+    if number is not None:
+        return float(number)
+    array = as_array(value)
+    return float(array.mean()) if array.size and array.dtype.kind in "biuf" else None
