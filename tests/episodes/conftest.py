@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 
+def is_column(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, np.ndarray) and value.shape[:1] == (1,))
+
+
 class Notebook:
     """Stands in for a run's scope: `rows[table]` is a list of dicts, one per row."""
 
@@ -39,7 +43,7 @@ class Notebook:
         time_column: Any = None,
         **clocks: Any,
     ) -> int:
-        columns = {name: column if isinstance(column, list) or n > 1 else [column] for name, column in columns.items()}
+        columns = {name: column if n > 1 or is_column(column) else [column] for name, column in columns.items()}
         for name, column in columns.items():
             assert len(column) == n, (table, name, len(column), n)
         for name, column in (clock_columns or {}).items():

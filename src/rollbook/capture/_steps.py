@@ -198,8 +198,6 @@ class StepChunks:
 def _column(values: list[Any]) -> Any:
     """One array if all values are arrays of one type and shape; otherwise the list, its arrays as lists."""
     first = values[0]
-    if len(values) == 1:  # in a list, an array is the cell and not the column
-        return values
     dtype = getattr(first, "dtype", None)
     if dtype is not None:
         shape = first.shape

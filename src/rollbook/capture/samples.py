@@ -445,8 +445,7 @@ def _as_list(column: Any) -> list[Any]:
 
 
 def _slice(column: Any, start: int, stop: int) -> Any:
-    part = column[start:stop]
-    return _as_list(part) if stop - start == 1 else part  # a single row goes as a list of one cell
+    return column[start:stop]
 
 
 def _pieces(sizes: list[int]) -> Iterable[tuple[int, int]]:

@@ -1,0 +1,252 @@
+"""Recording multi-agent environments of PettingZoo, both kinds; anything with the same methods will do.
+
+    env = RecordParallel(simple_spread_v3.parallel_env(), run.scope("train"))      # all agents act at once
+    env = RecordAEC(connect_four_v3.env(), run.scope("train"))                     # one after the other
+
+An episode's row has the sum of all agents' returns; `rewards` has one row per agent (and per component, if the infos
+tell), and each agent's return is a curve, `return/<agent>`, since the sum of a zero-sum game says nothing.
+"""
+
+from __future__ import annotations
+
+from rollbook.capture._agents import AgentsRecorder
+from rollbook.capture._plain import UNSTORABLE, copied
+from rollbook.errors import BadInput, LoggingFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.capture.episodes import EpisodeSettings
+    from rollbook.protocols import Recorder
+
+__all__ = ["RecordAEC", "RecordParallel"]
+
+
+class _Recorded:
+    """Stands in front of an environment and passes on everything that it does not record."""
+
+    needs: tuple[str, ...] = ()
+
+    def __init__(self, env: Any, recorder: Recorder | EpisodeSettings, *, env_index: int = 0, **settings: Any) -> None:
+        missing = [name for name in self.needs if not hasattr(env, name)]
+        if missing:
+            raise BadInput(
+                f"{type(self).__name__} takes an environment like PettingZoo's; {type(env).__name__} has no "
+                f"{' and no '.join(missing)}. For an environment of gymnasium see rollbook.capture.gym.RecordEpisodes."
+            )
+        self.env = env
+        self.episodes = AgentsRecorder(recorder, env_index=env_index, **settings)
+        self._seen: dict[str, Any] = {}
+        self._describe()
+
+    def close(self) -> Any:
+        """Write what is still in memory, then close the environment."""
+        self.episodes.flush()
+        return self.env.close()
+
+    @property
+    def unwrapped(self) -> Any:
+        """The environment without any wrapper."""
+        return self.env.unwrapped
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("env", "episodes") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.env!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _without_recording, (self.env,)
+
+    def _describe(self) -> None:
+        from rollbook.capture.spaces import describe
+
+        settings, texts = self.episodes.settings, {}
+        if settings.described:
+            return
+        settings.described = True
+        try:
+            for agent in self.env.possible_agents:
+                texts[f"env/observation_space/{agent}"] = describe(self.env.observation_space(agent))
+                texts[f"env/action_space/{agent}"] = describe(self.env.action_space(agent))
+            texts["env/id"] = str(
+                (getattr(self.env, "metadata", None) or {}).get("name") or type(self.unwrapped).__name__
+            )
+            kept = {key: text for key, text in texts.items() if text}
+            settings.recorder.record("text", {"key": list(kept), "text": list(kept.values())}, len(kept))
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            settings.recorder.count(
+                "env_description", 1, f"the spaces of {self.env!r:.80} could not be written down ({err})"
+            )
+
+
+def _without_recording(env: Any) -> Any:
+    """A copy of a recorded environment is the environment alone."""
+    return env
+
+
+class RecordParallel(_Recorded):
+    """Records an environment in which all agents act at once (PettingZoo's `ParallelEnv`); nothing changes.
+
+    The episode ends when no agent is left. It terminated if any agent did, and was truncated if any agent was. A
+    trajectory has one row per step and agent, with the agent's name in the column `agent`.
+
+    Args:
+      env: anything with reset, step and agents as a `ParallelEnv` has them.
+      settings: see `rollbook.capture.episodes.EpisodeSettings`.
+    Raises:
+      BadInput: it has not.
+    """
+
+    needs = ("reset", "step", "possible_agents")
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Reset the environment; a new episode begins."""
+        result = self.env.reset(seed=seed, options=options)
+        self.episodes.begin(seed=seed, options=options)
+        self._seen = self._copied(result[0])
+        return result
+
+    def step(self, actions: Any) -> Any:
+        """Step the environment and note each agent's reward."""
+        result = self.env.step(actions)
+        try:
+            self._note(actions, *result)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.episodes.failed(err)
+        return result
+
+    def _note(self, actions: Any, obs: Any, rewards: Any, terminations: Any, truncations: Any, infos: Any) -> None:
+        episodes = self.episodes
+        episodes.turn()
+        t = episodes.length - 1
+        for agent, reward in rewards.items():
+            name = str(agent)
+            paid = episodes.pay(name, reward)
+            terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
+            info = infos.get(agent)
+            if info:
+                episodes.tell(name, info)
+            if episodes.keeps_steps and name in self._seen:
+                action = actions.get(agent, UNSTORABLE)
+                episodes.row(name, t, self._seen[name], action, paid, terminated, truncated, info)
+            if terminated or truncated:
+                episodes.ends(name, terminated, truncated)
+                if episodes.keeps_steps and agent in obs:
+                    episodes.last_obs(name, t + 1, obs[agent])
+        self._seen = self._copied(obs)
+        if not self.env.agents:
+            episodes.finish(complete=True)
+
+    def _copied(self, obs: Any) -> dict[str, Any]:
+        """The observations as they are now; environments may write into the same arrays again."""
+        if not self.episodes.keeps_steps:
+            return {}
+        return {str(agent): copied(seen) for agent, seen in obs.items()}
+
+
+class RecordAEC(_Recorded):
+    """Records an environment in which agents act in turn (PettingZoo's `AECEnv`); nothing changes.
+
+    An agent's reward is what it is told at its turn, as `last()` gives it, and belongs to the step before. The length
+    of an episode is the number of steps of living agents. It ends when no agent is left.
+
+    Args:
+      env: anything with reset, step, last, agents and agent_selection as an `AECEnv` has them.
+      settings: see `rollbook.capture.episodes.EpisodeSettings`.
+    Raises:
+      BadInput: it has not.
+    """
+
+    needs = ("reset", "step", "last", "possible_agents")
+
+    def __init__(self, env: Any, recorder: Recorder | EpisodeSettings, *, env_index: int = 0, **settings: Any) -> None:
+        super().__init__(env, recorder, env_index=env_index, **settings)
+        self._waiting: dict[str, tuple[Any, Any]] = {}
+        self._steps: dict[str, int] = {}
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Reset the environment; a new episode begins."""
+        self._leave()
+        result = self.env.reset(seed=seed, options=options)
+        self.episodes.begin(seed=seed, options=options)
+        self._waiting, self._steps = {}, {}
+        return result
+
+    def step(self, action: Any) -> Any:
+        """Note what the agent whose turn it is was told, then let it act."""
+        try:
+            self._turn(action)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.episodes.failed(err)
+        result = self.env.step(action)
+        try:
+            if not self.env.agents and self.episodes.episode_id:
+                self.episodes.finish(complete=True)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.episodes.failed(err)
+        return result
+
+    def close(self) -> Any:
+        """Write what is still in memory, then close the environment."""
+        self._leave()
+        return super().close()
+
+    def _turn(self, action: Any) -> None:
+        episodes, agent = self.episodes, self.env.agent_selection
+        name = str(agent)
+        obs, reward, terminated, truncated, info = self.env.last(observe=episodes.keeps_steps)
+        over = bool(terminated or truncated)
+        if not over:
+            episodes.turn()
+        paid = episodes.pay(name, reward)
+        if info:
+            episodes.tell(name, info)
+        self._settle(name, paid, bool(terminated), bool(truncated), info)
+        if over:
+            episodes.ends(name, bool(terminated), bool(truncated))
+            if episodes.keeps_steps:
+                episodes.last_obs(name, self._steps.get(name, 0), copied(obs))
+        elif episodes.keeps_steps:
+            self._waiting[name] = (copied(obs), copied(action))
+
+    def _settle(self, name: str, reward: float, terminated: bool, truncated: bool, info: Any) -> None:
+        """Write the agent's step before, now that its reward is known."""
+        waiting = self._waiting.pop(name, None)
+        if waiting is not None:
+            t = self._steps.get(name, 0)
+            self._steps[name] = t + 1
+            self.episodes.row(name, t, *waiting, reward, terminated, truncated, info)
+
+    def _leave(self) -> None:
+        """The episode is left before each agent had its last turn: take what they would have been told."""
+        episodes, env = self.episodes, self.env
+        if not episodes.episode_id or not episodes.length:
+            return
+        try:
+            ends = [bool(env.terminations.get(a) or env.truncations.get(a)) for a in env.agents]
+            owed = getattr(env.unwrapped, "_cumulative_rewards", None) or {}
+            for agent in env.agents:
+                name, terminated, truncated = str(agent), bool(env.terminations[agent]), bool(env.truncations[agent])
+                paid = episodes.pay(name, owed.get(agent, 0.0))
+                self._settle(name, paid, terminated, truncated, None)
+                if terminated or truncated:
+                    episodes.ends(name, terminated, truncated)
+                    if episodes.keeps_steps:
+                        episodes.last_obs(name, self._steps.get(name, 0), copied(env.observe(agent)))
+            episodes.finish(complete=bool(ends) and all(ends))
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            episodes.failed(err)

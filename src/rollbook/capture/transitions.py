@@ -1,0 +1,261 @@
+"""Transitions, recorded from wherever they come: observation, action, reward, next observation, ends, infos, agent.
+
+    transitions = TransitionRecorder(run.scope("train"))
+    transitions.add(obs=o, action=a, reward=r, next_obs=o2, terminated=te, truncated=tr, action_logp=lp)
+    transitions.add_many(obs=obs_TB, actions=..., episode_ids=ids_T)
+
+For loops that have no environment to wrap: replay buffers, frameworks' sample batches, logs of a real machine. They are
+rows of `steps`, as trajectories of recorded environments are, and are exported with them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.capture._infos import info_cells
+from rollbook.capture._plain import on_host
+from rollbook.capture._steps import StepChunks, Unstorable
+from rollbook.errors import BadInput, LoggingFailed
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["TransitionRecorder"]
+
+_NOTHING: Any = object()
+
+
+class TransitionRecorder:
+    """Writes transitions to `steps`, in chunks; an episode's row as well when its last step has been seen.
+
+    Not thread-safe. Nothing raises into the loop; what cannot be stored is named once and counted.
+
+    Args:
+      recorder: a run or a scope.
+      most_steps: the most rows of one episode.
+      most_open: episodes that may be under way at once; the one that waited longest is written when there are more.
+      episodes: also write a row of `episodes` (return, length, ends) for each episode that ends.
+    """
+
+    def __init__(
+        self, recorder: Recorder, *, most_steps: int = 1_000_000, most_open: int = 1024, episodes: bool = True
+    ) -> None:
+        if most_open < 1 or most_steps < 1:
+            raise BadInput(f"TransitionRecorder(most_steps={most_steps}, most_open={most_open}): both are at least 1.")
+        self._recorder, self._most_steps, self._most_open, self._episodes = recorder, most_steps, most_open, episodes
+        self._token = os.urandom(4).hex()
+        self._unstorable = Unstorable(recorder)
+        self._open: dict[Any, _Episode] = {}
+        self._count = 0
+
+    def add(
+        self,
+        *,
+        obs: Any = _NOTHING,
+        action: Any = _NOTHING,
+        reward: Any = None,
+        next_obs: Any = _NOTHING,
+        terminated: Any = False,
+        truncated: Any = False,
+        info: Mapping[str, Any] | None = None,
+        agent: str = "",
+        env_index: int = 0,
+        episode_id: str | None = None,
+        t: int | None = None,
+        **further: Any,
+    ) -> None:
+        """One transition.
+
+        Args:
+          agent: which agent, in a multi-agent environment.
+          env_index: transitions of one environment and agent, up to an end, make an episode.
+          episode_id: the caller's own; without it one is made up at the start of each episode.
+          t: the step within the episode; counted here if not given.
+          further: more columns: action_logp, value, weights_seq_no, …
+        """
+        try:
+            episode = self._episode(env_index if episode_id is None else episode_id, episode_id, env_index)
+            cells: dict[str, Any] = {"t": episode.next_t(agent) if t is None else int(t)}
+            if agent:
+                cells["agent"] = str(agent)
+            for name, value in (("obs", obs), ("action", action), ("next_obs", next_obs)):
+                if value is not _NOTHING:
+                    episode.chunks.add_flat(name, value, cells)
+            number = scalar_of(reward)
+            cells.update(reward=number, terminated=bool(terminated), truncated=bool(truncated))
+            if info:
+                info_cells(info, self._unstorable, cells)
+            for name, value in further.items():
+                episode.chunks.add_flat(name, value, cells)
+            episode.chunks.add(cells)
+            episode.note(agent, 0.0 if number is None else float(number), bool(terminated), bool(truncated))
+            if episode.over:
+                self._close(episode)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self._failed(err)
+
+    def add_many(
+        self,
+        *,
+        obs: Any = None,
+        action: Any = None,
+        reward: Any = None,
+        next_obs: Any = None,
+        terminated: Any = None,
+        truncated: Any = None,
+        episode_ids: Any = None,
+        agents: Any = None,
+        **further: Any,
+    ) -> None:
+        """T transitions at once, in order: each argument an array or list whose first axis is T, or a dict of those.
+
+        Without `episode_ids` an episode ends where `terminated` or `truncated` is set.
+        """
+        try:
+            parts = {"obs": obs, "action": action, "next_obs": next_obs, **further}
+            columns = {name: _column(value) for name, value in parts.items() if value is not None}
+            rewards, ends, cuts = (None if v is None else _column(v) for v in (reward, terminated, truncated))
+            ids = None if episode_ids is None else [str(one) for one in _column(episode_ids)]
+            names = None if agents is None else [str(one) for one in _column(agents)]
+            lengths = {name: _length(column) for name, column in columns.items()}
+            others = {"reward": rewards, "terminated": ends, "truncated": cuts, "episode_ids": ids, "agents": names}
+            lengths.update({name: len(column) for name, column in others.items() if column is not None})
+            n = min(lengths.values(), default=0)
+            if len(set(lengths.values())) > 1:
+                self._recorder.count(
+                    "uneven_transitions",
+                    1,
+                    f"add_many() takes columns of one length; it was given {lengths}. The first {n} were kept",
+                )
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self._failed(err)
+            return
+        for i in range(n):
+            self.add(
+                reward=None if rewards is None else rewards[i],
+                terminated=False if ends is None else ends[i],
+                truncated=False if cuts is None else cuts[i],
+                episode_id=None if ids is None else ids[i],
+                agent="" if names is None else names[i],
+                **{name: _at(column, i) for name, column in columns.items()},
+            )
+
+    def flush(self) -> None:
+        """Write what is in memory; episodes under way go on."""
+        for episode in self._open.values():
+            episode.chunks.flush()
+
+    def close(self) -> None:
+        """Write everything; episodes under way are written as incomplete."""
+        for episode in list(self._open.values()):
+            self._close(episode)
+
+    def __enter__(self) -> TransitionRecorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _episode(self, key: Any, given: str | None, env_index: int) -> _Episode:
+        episode = self._open.get(key)
+        if episode is None:
+            if len(self._open) >= self._most_open:
+                self._close(next(iter(self._open.values())))
+            name = given if given is not None else f"{self._token}.{env_index}.{self._count}"
+            self._count += 1
+            chunks = StepChunks(self._recorder, name, most_rows=self._most_steps, unstorable=self._unstorable)
+            episode = self._open[key] = _Episode(key, chunks, env_index)
+        return episode
+
+    def _close(self, episode: _Episode) -> None:
+        self._open.pop(episode.key, None)
+        episode.chunks.flush()
+        if not self._episodes:
+            return
+        terminated, truncated = episode.terminated, episode.truncated
+        row = {
+            "episode_id": episode.chunks.episode_id,
+            "return": sum(episode.returns.values()),
+            "length": episode.length,
+            "terminated": terminated,
+            "truncated": truncated,
+            "complete": terminated or truncated,
+            "env_index": episode.env_index,
+            "steps_kept": "transitions",
+        }
+        self._recorder.record("episodes", {name: [value] for name, value in row.items()}, 1)
+        agents = [agent for agent in episode.returns if agent]
+        if agents:
+            columns = {
+                "episode_id": [episode.chunks.episode_id] * len(agents),
+                "agent": agents,
+                "component": [""] * len(agents),
+                "stage": ["final"] * len(agents),
+                "sum": [episode.returns[agent] for agent in agents],
+                "n": [episode.steps[agent] for agent in agents],
+            }
+            self._recorder.record("rewards", columns, len(agents))
+
+    def _failed(self, err: Exception) -> None:
+        self._recorder.count(
+            "transitions",
+            1,
+            f"recording a transition failed with {type(err).__name__}: {err}; training is not affected, it may be "
+            "missing",
+        )
+
+
+class _Episode:
+    """One episode under way: its chunk of steps, and the sums of its agents."""
+
+    __slots__ = ("_over", "chunks", "env_index", "key", "returns", "steps", "terminated", "truncated")
+
+    def __init__(self, key: Any, chunks: StepChunks, env_index: int) -> None:
+        self.key, self.chunks, self.env_index = key, chunks, env_index
+        self.returns: dict[str, float] = {}
+        self.steps: dict[str, int] = {}
+        self._over: set[str] = set()
+        self.terminated = self.truncated = False
+
+    @property
+    def length(self) -> int:
+        return max(self.steps.values(), default=0)
+
+    @property
+    def over(self) -> bool:
+        """Whether each agent that was seen has come to an end."""
+        return len(self._over) == len(self.returns)
+
+    def next_t(self, agent: str) -> int:
+        return self.steps.get(agent, 0)
+
+    def note(self, agent: str, reward: float, terminated: bool, truncated: bool) -> None:
+        self.returns[agent] = self.returns.get(agent, 0.0) + reward
+        self.steps[agent] = self.steps.get(agent, 0) + 1
+        self.terminated, self.truncated = self.terminated or terminated, self.truncated or truncated
+        if terminated or truncated:
+            self._over.add(agent)
+
+
+def _column(value: Any) -> Any:
+    if hasattr(value, "items") and hasattr(value, "keys"):
+        return {name: _column(part) for name, part in value.items()}
+    array = None if isinstance(value, (list, tuple)) else on_host(value)
+    return array if array is not None else list(value)
+
+
+def _length(column: Any) -> int:
+    return min((_length(part) for part in column.values()), default=0) if isinstance(column, dict) else len(column)
+
+
+def _at(column: Any, i: int) -> Any:
+    return {name: _at(part, i) for name, part in column.items()} if isinstance(column, dict) else column[i]
