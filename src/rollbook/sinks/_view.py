@@ -230,12 +230,14 @@ def _grid(keys: Sequence[str], board: Board, width: int, unicode: bool, paint: _
     name_cells = max(map(wide, names.values()), default=0)
     cell = 2 + name_cells + 1 + VALUE_CELLS + 2 + SPARK_CELLS
     columns = max(1, (width + GAP) // (cell + GAP))
-    if cell > width:  # no room for curves
+    has_curves = cell <= width
+    if not has_curves:
+        cell = width
         name_cells = min(name_cells, max(6, width - 2 - 1 - VALUE_CELLS - 2))
     blocks = []
     for group, members in groups.items():
         block = [(paint.bold + cut(plain(group), cell) + paint.end, min(wide(plain(group)), cell))] if group else []
-        block += [_cell(names[key], board.keys[key], name_cells, width >= cell, unicode, paint) for key in members]
+        block += [_cell(names[key], board.keys[key], name_cells, has_curves, unicode, paint) for key in members]
         blocks.append(block)
     return _side_by_side(blocks, min(columns, max(1, len(blocks))), cell)
 
