@@ -1,0 +1,158 @@
+"""Episodes out of Stable-Baselines3's vector environments, with all digits of their returns."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+__all__ = ["EpisodeTracker", "find_monitors", "watch_evaluation"]
+
+_OF_MONITOR = frozenset({"r", "l", "t"})
+
+
+def find_monitors(env: Any) -> list[Any]:
+    """The `Monitor` of each sub-environment where it lives in this process, else None; [] where none can be seen."""
+    while hasattr(env, "venv"):
+        env = env.venv
+    found = []
+    for inner in getattr(env, "envs", ()):
+        monitor = None
+        while inner is not None:
+            if hasattr(inner, "episode_returns") and hasattr(inner, "results_writer"):
+                monitor = inner
+                break
+            inner = getattr(inner, "env", None)
+        found.append(monitor)
+    return found
+
+
+class EpisodeTracker:
+    """Follows the sub-environments step by step and says when an episode has ended.
+
+    Args:
+      env: the algorithm's vector environment.
+      clock: seconds that never step back.
+
+    An episode's return is the Monitor's own unrounded sum where the Monitor lives in this process; what the Monitor
+    reports (six decimals) where it lives in another; else the sum of the rewards seen here, in float64, before
+    VecNormalize. Under a Monitor an episode ends where the Monitor says so: Atari wrappers call the loss of a life
+    done.
+    """
+
+    def __init__(self, env: Any, clock: Callable[[], float] = time.perf_counter) -> None:
+        n = int(env.num_envs)
+        self._monitors = find_monitors(env) or [None] * n
+        self._original = _reward_source(env)
+        self._monitored = any(monitor is not None for monitor in self._monitors)
+        self._sums, self._lengths = [0.0] * n, [0] * n
+        self._clock = clock
+        now = clock()
+        self._began = [now] * n
+
+    def step(self, rewards: Any, dones: Any, infos: Any) -> Iterator[dict[str, Any]]:
+        """Take one step of all environments; yields the columns of each episode that ended with it."""
+        if self._original is not None:
+            rewards = self._original()
+        sums, lengths = self._sums, self._lengths
+        for i, reward in enumerate(rewards.tolist() if hasattr(rewards, "tolist") else rewards):
+            sums[i] += reward
+            lengths[i] += 1
+        if not dones.any():
+            return
+        now = self._clock()
+        for i in dones.nonzero()[0].tolist():
+            info = infos[i]
+            reported = info.get("episode")
+            if reported is not None:
+                self._monitored = True
+            elif self._monitored:
+                continue
+            yield self._episode(i, info, reported or {}, now - self._began[i])
+            sums[i], lengths[i], self._began[i] = 0.0, 0, now
+
+    def _episode(self, i: int, info: Mapping[str, Any], reported: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        columns = {str(key): _plain(value) for key, value in reported.items() if key not in _OF_MONITOR}
+        truncated = bool(info.get("TimeLimit.truncated", False))
+        columns.update(
+            {
+                "return": self._return(i, reported),
+                "length": int(reported.get("l", self._lengths[i])),
+                "seconds": seconds,
+                "terminated": not truncated,
+                "truncated": truncated,
+                "env_index": i,
+            }
+        )
+        if "t" in reported:
+            columns["monitor_seconds"] = float(reported["t"])
+        if info.get("is_success") is not None:
+            columns["success"] = bool(info["is_success"])
+        return columns
+
+    def _return(self, i: int, reported: Mapping[str, Any]) -> float:
+        if "r" not in reported:
+            return self._sums[i]
+        value = float(reported["r"])
+        monitor = self._monitors[i] if i < len(self._monitors) else None
+        if monitor is not None and monitor.episode_returns:
+            exact = float(monitor.episode_returns[-1])
+            if abs(exact - value) <= 1e-6 + 1e-7 * abs(value):
+                return exact
+        if type(reported["r"]) is not float and abs(self._sums[i] - value) <= 1e-3 * (1 + abs(value)):
+            return self._sums[i]  # a VecMonitor adds up in float32
+        return value
+
+
+def _reward_source(env: Any) -> Any:
+    """A function that gives the rewards before normalisation, if a wrapper changes them and can give them."""
+    while env is not None:
+        source = getattr(env, "get_original_reward", None) if type(env).__name__ == "VecNormalize" else None
+        if source is not None:
+            return source
+        env = getattr(env, "venv", None)
+    return None
+
+
+def _plain(value: Any) -> Any:
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "size", 1) == 1:
+        return item()
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def watch_evaluation(callback: Any, ended: Callable[[dict[str, Any]], None]) -> bool:
+    """Have every episode of an `EvalCallback` told to `ended`, besides what the callback does.
+
+    Uses the function it hands to `evaluate_policy`, which is called at each step. Returns whether that could be done.
+    """
+    original = getattr(callback, "_log_success_callback", None)
+    if original is None or getattr(original, "rollbook", False):
+        return False
+
+    def each_step(local: dict[str, Any], outer: dict[str, Any]) -> None:
+        original(local, outer)
+        info = local.get("info") or {}
+        monitored = bool(local.get("is_monitor_wrapped", False))
+        reported = info.get("episode") if monitored else None
+        if not local.get("done") or (monitored and reported is None):
+            return
+        i = int(local.get("i", 0))
+        truncated = bool(info.get("TimeLimit.truncated", False))
+        columns = {
+            "return": float(reported["r"] if reported else local["current_rewards"][i]),
+            "length": int(reported["l"] if reported else local["current_lengths"][i]),
+            "terminated": not truncated,
+            "truncated": truncated,
+            "env_index": i,
+        }
+        if info.get("is_success") is not None:
+            columns["success"] = bool(info["is_success"])
+        ended(columns)
+
+    each_step.rollbook = True  # type: ignore[attr-defined]
+    callback._log_success_callback = each_step
+    return True

@@ -1,0 +1,75 @@
+"""Stable-Baselines3's classes where it is installed, else equals of them; the supported range."""
+
+from __future__ import annotations
+
+from rollbook.adapters import _versions
+from rollbook.errors import MissingExtra
+
+TYPE_CHECKING = False
+
+SUPPORTED = ">=2.3,<3"
+"""The versions whose logger and callbacks this adapter was written for."""
+
+DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50
+
+VERSION = _versions.installed("stable-baselines3")
+"""The installed version, or None."""
+
+if VERSION is not None:
+    _versions.check("stable-baselines3", VERSION, SUPPORTED)
+
+if TYPE_CHECKING or VERSION is None:
+    from rollbook.adapters.sb3.interfaces import (
+        Figure,
+        FormatUnsupportedError,
+        HParam,
+        Image,
+        KVWriter,
+        SeqWriter,
+        Video,
+    )
+else:
+    from stable_baselines3.common.logger import (
+        Figure,
+        FormatUnsupportedError,
+        HParam,
+        Image,
+        KVWriter,
+        SeqWriter,
+        Video,
+    )
+
+__all__ = [
+    "DEBUG",
+    "DISABLED",
+    "ERROR",
+    "INFO",
+    "SUPPORTED",
+    "VERSION",
+    "WARN",
+    "Figure",
+    "FormatUnsupportedError",
+    "HParam",
+    "Image",
+    "KVWriter",
+    "SeqWriter",
+    "Video",
+    "excluded_from",
+    "require",
+]
+
+
+def require(why: str) -> None:
+    """Raises MissingExtra, with the pip line, where Stable-Baselines3 is not installed."""
+    if VERSION is None:
+        raise MissingExtra(
+            f"{why} needs stable-baselines3 {SUPPORTED}, which is not installed: pip install 'rollbook[sb3]'"
+        )
+
+
+def excluded_from(excluded: object, *names: str) -> bool:
+    """Whether a key's exclusion names one of these formats; it may be None, one name, or any collection of names."""
+    if not excluded:
+        return False
+    words = (excluded,) if isinstance(excluded, str) else tuple(excluded) if hasattr(excluded, "__iter__") else ()
+    return any(name in words for name in names)

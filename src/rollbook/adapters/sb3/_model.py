@@ -1,0 +1,116 @@
+"""What a Stable-Baselines3 algorithm is made of: its configuration, and how far its counters are."""
+
+from __future__ import annotations
+
+import inspect
+
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
+
+_NOT_SETTINGS = frozenset({"self", "env", "_init_setup_model", "verbose", "tensorboard_log", "kwargs", "args"})
+
+
+def environment_name(model: Any) -> str:
+    """The environment's id, or its class name."""
+    try:
+        spec = model.get_env().get_attr("spec", indices=0)[0]
+        if spec is not None:
+            return str(spec.id)
+        return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
+    except Exception:  # a remote or home-made vector environment need not know
+        return "environment"
+
+
+def is_on_policy(model: Any) -> bool:
+    """Whether a rollout is thrown away after its update, as in PPO and A2C."""
+    return hasattr(model, "rollout_buffer") and not hasattr(model, "replay_buffer")
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """The configuration of an algorithm: its class, environment, seed and every argument of its constructor.
+
+    Schedules stand with their value at the start of training; arguments without a plain form as text.
+    """
+    found: dict[str, Any] = {
+        "algo": type(model).__name__,
+        "env": environment_name(model),
+        "n_envs": getattr(model, "n_envs", None),
+        "policy_class": type(getattr(model, "policy", None)).__name__,
+        "seed": getattr(model, "seed", None),
+        "device": str(getattr(model, "device", "")),
+    }
+    names: list[str] = []
+    for kind in type(model).__mro__:
+        if "__init__" in vars(kind):
+            names += [name for name in inspect.signature(kind.__init__).parameters if name not in names]  # type: ignore[misc]
+    for name in names:
+        if name not in _NOT_SETTINGS and name not in found and hasattr(model, name):
+            found[name] = _plain(getattr(model, name))
+    return found
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict) and depth < 4:
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and depth < 4:
+        return [_plain(item, depth + 1) for item in value]
+    number = scalar_of(value)
+    if number is not None:
+        return number
+    if isinstance(value, type) or inspect.isfunction(value):
+        return value.__name__
+    if hasattr(value, "forward"):  # a network
+        return type(value).__name__
+    if callable(value):  # a schedule: a function of the remaining progress
+        try:
+            return _plain(value(1.0), depth + 1)
+        except Exception:
+            return type(value).__name__
+    text = str(value)
+    return text if " at 0x" not in text else type(value).__name__
+
+
+class GradientSteps:
+    """Counts the steps of an algorithm's optimizers as they happen; for off-policy algorithms, takes their own counter.
+
+    Args:
+      model: the algorithm.
+      start: the count to go on from.
+    """
+
+    def __init__(self, model: Any, start: int = 0) -> None:
+        self._model, self._start, self._handle = model, start, None
+        self._count = 0
+        self._first_updates = int(getattr(model, "_n_updates", 0))
+        optimizer = getattr(getattr(model, "policy", None), "optimizer", None)
+        hook: Callable[..., Any] | None = getattr(optimizer, "register_step_post_hook", None)
+        if is_on_policy(model) and hook is not None:  # there `_n_updates` counts epochs of minibatches
+            self._handle = hook(self._stepped)
+
+    def _stepped(self, *_args: Any, **_kwargs: Any) -> None:
+        self._count += 1
+
+    @property
+    def value(self) -> int:
+        """Gradient steps so far."""
+        if self._handle is not None:
+            return self._start + self._count
+        return self._start + int(getattr(self._model, "_n_updates", 0)) - self._first_updates
+
+    def close(self) -> int:
+        """Stop counting; returns the count."""
+        value = self.value
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+            self._start = value
+            self._first_updates = int(getattr(self._model, "_n_updates", 0))
+        return value

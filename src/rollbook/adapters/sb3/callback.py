@@ -1,0 +1,334 @@
+"""`RollbookCallback`: everything a Stable-Baselines3 training has to say, in a run.
+
+model.learn(100_000, callback=RollbookCallback())
+model.learn(100_000, callback=[RollbookCallback(run, checkpoint_every=10_000), EvalCallback(eval_env)])
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rollbook.adapters import keys
+from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters.sb3 import _host
+from rollbook.adapters.sb3._episodes import EpisodeTracker, watch_evaluation
+from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
+from rollbook.adapters.sb3.output import RollbookOutputFormat
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+_host.require("RollbookCallback")
+
+if TYPE_CHECKING:
+
+    class _Base:
+        model: Any
+        logger: Any
+        training_env: Any
+        locals: dict[str, Any]
+        num_timesteps: int
+
+        def __init__(self, verbose: int = 0) -> None: ...
+else:
+    from stable_baselines3.common.callbacks import BaseCallback as _Base
+
+__all__ = ["RollbookCallback"]
+
+
+class RollbookCallback(_Base):
+    """Joins a training to a run.
+
+    What the logger dumps: a row under its native keys at its native step (see `RollbookOutputFormat`). Besides:
+
+    - `episodes`: each training episode with all digits, in the scope "train"; those of an `EvalCallback` in "test".
+    - On-policy algorithms dump an update's `train/*` one dump late, and the last ones never. The native keys keep that;
+      the canonical ones (`update/loss/policy` …) are rows of their own, for every update, at the step of their update.
+    - `timings`: "rollout" and "train", in seconds.
+    - clocks: env_step, gradient_step (optimizer steps), policy_version (updates), episode, and `step` (num_timesteps).
+    - configuration, seed, checkpoints, and the best model an `EvalCallback` saves.
+
+    `num_timesteps` begins at 0 again when `learn` is called again, or on a model that was loaded; env_step goes on.
+
+    Args:
+      run: the run or a scope of it; None takes the current run, or opens one with the environment as project and the
+        algorithm as name.
+      project, run_options: of a run that is opened here.
+      checkpoint_every: save the model each time env_step passes a multiple of this.
+      keep: how many of these checkpoints to keep beside the best.
+      every_update: whether each update is a row under canonical names; None: where the algorithm is on-policy.
+      verbose: as in any callback.
+    """
+
+    def __init__(
+        self,
+        run: Any = None,
+        *,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        checkpoint_every: int | None = None,
+        keep: int | None = None,
+        every_update: bool | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        if checkpoint_every is not None and (not isinstance(checkpoint_every, int) or checkpoint_every < 1):
+            raise BadInput(f"checkpoint_every={checkpoint_every!r}: pass a number of env steps, at least 1, or None")
+        self.run: Any = run
+        self._project, self._run_options = project, dict(run_options or {})
+        self._every, self._keep, self._every_update = checkpoint_every, keep, every_update
+        self._owned = False
+        self._count = Counter()
+        self._output: RollbookOutputFormat | None = None
+        self._offset = self._updates = self._episodes = self._next_checkpoint = 0
+        self._seen_updates = -1
+        self._gradient_steps: GradientSteps | None = None
+        self._tracker: EpisodeTracker | None = None
+        self._open_stage: Any = None
+        self._best_seen: dict[int, float] = {}
+
+    # -- what Stable-Baselines3 calls
+
+    def _init_callback(self) -> None:
+        model = self.model
+        if self.run is None or isinstance(self.run, bool):
+            options = self._options(model) if self.run is None else {}
+            self.run, self._owned = find_run(
+                self.run, project=environment_name(model), name=type(model).__name__, seed=model.seed, options=options
+            )
+        else:
+            self.run, _ = find_run(self.run, project="", name="")
+        if self.run is None:
+            raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
+        self._count = Counter(self.run)
+        self._count.guard("logger", "joining the logger", self._join_logger)
+        self._count.guard("config", "keeping the configuration", self._keep_config)
+
+    def _on_training_start(self) -> None:
+        guard = self._count.guard
+        guard("clocks", "reading the counters", self._start_clocks)
+        self._tracker = guard("episodes", "following the environments", lambda: EpisodeTracker(self.training_env))
+        guard("evaluation", "watching the evaluation", self._watch_evaluations)
+        self._seen_updates = int(getattr(self.model, "_n_updates", 0))
+
+    def _on_rollout_start(self) -> None:
+        self._end_stage()
+        self._count.guard("update", "keeping the update", self._keep_update)
+        self._begin_stage("rollout")
+
+    def _on_step(self) -> bool:
+        local = self.locals
+        self.run.clock(env_step=self.num_timesteps + self._offset, step=self.num_timesteps)
+        if self._tracker is not None and "dones" in local:
+            self._count.guard("episodes", "keeping episodes", self._keep_episodes)
+        if self._every is not None and self.num_timesteps + self._offset >= self._next_checkpoint:
+            self._count.guard("checkpoint", "saving a checkpoint", self._checkpoint)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._end_stage()
+        self._begin_stage("train")
+
+    def _on_training_end(self) -> None:
+        self._end_stage()
+        self._count.guard("update", "keeping the update", self._keep_update)
+        self._count.guard("evaluation", "noting the best model", self._note_best_models)
+        if self._gradient_steps is not None:
+            self._gradient_steps.close()
+
+    def close(self) -> None:
+        """Finish the run if this callback opened it; at the end of the program this happens by itself."""
+        if self._owned and self.run is not None:
+            self.run.finish()
+
+    # -- beginning
+
+    def _options(self, model: Any) -> dict[str, Any]:
+        options = dict(self._run_options)
+        if self._project is not None:
+            options["project"] = self._project
+        total = getattr(model, "_total_timesteps", 0)
+        if options and total:
+            options.setdefault("total", {"env_step": int(total)})
+        return options
+
+    def _join_logger(self) -> None:
+        outputs = self.logger.output_formats
+        whole = self.run.run
+        mine = [o for o in outputs if isinstance(o, RollbookOutputFormat) and getattr(o.run, "run", None) is whole]
+        if not mine:
+            mine = [RollbookOutputFormat(self.run)]
+            outputs.append(mine[0])
+        self._output = mine[0]
+        self._output.clocks = self._clocks
+
+    def _keep_config(self) -> None:
+        config = self.run.run.config
+        found = {**describe(self.model), "stable_baselines3": _host.VERSION}
+        config.update({key: value for key, value in found.items() if key not in config})
+
+    def _start_clocks(self) -> None:
+        run, native = self.run.run, int(self.model.num_timesteps)
+        reached = run.clocks_now()
+        if run.resumed and "env_step" not in reached:
+            reached = {**_last_clocks(run), **reached}
+        step = reached.get("env_step", 0)
+        if native == 0 and step:  # the library counts from 0 again: go on from where the run stood
+            run.clock(env_step=step)
+            run.continue_clocks("env_step")
+            self._offset = step
+        elif native + run.offsets.get("env_step", 0) == step:
+            self._offset = int(run.offsets.get("env_step", 0))
+        else:
+            self._offset = 0
+            if run.resumed and 0 < native < step:  # an earlier model was loaded: what came after it is abandoned
+                self._count.guard("rewind", "rewinding to the loaded model", lambda: run.rewind(env_step=native))
+        self._updates = max(self._updates, reached.get("policy_version", 0))
+        self._episodes = max(self._episodes, reached.get("episode", 0))
+        self._gradient_steps = GradientSteps(self.model, reached.get("gradient_step", 0))
+        now = native + self._offset
+        run.clock(**self._all_clocks(native))
+        if self._every is not None:
+            self._next_checkpoint = (now // self._every + 1) * self._every
+
+    # -- clocks
+
+    def _clocks(self, step: int) -> dict[str, Any]:
+        """The clocks of a dumped row whose native step is `step`."""
+        native = self.model.num_timesteps
+        clocks = self._all_clocks(native)
+        clocks["step"] = step
+        if step:  # a program of its own may dump at steps of its own
+            clocks["env_step"] = step + self._offset
+        return clocks
+
+    def _all_clocks(self, native: int) -> dict[str, Any]:
+        clocks: dict[str, Any] = {
+            "env_step": native + self._offset,
+            "step": native,
+            "policy_version": self._updates,
+            "episode": self._episodes,
+        }
+        if self._gradient_steps is not None:
+            clocks["gradient_step"] = self._gradient_steps.value
+        return clocks
+
+    # -- updates
+
+    def _keep_update(self) -> None:
+        """After an update: its values under canonical names, at its own step."""
+        updates = int(getattr(self.model, "_n_updates", 0))
+        if updates == self._seen_updates:
+            return
+        self._seen_updates = updates
+        self._updates += 1
+        clocks = self._all_clocks(int(self.model.num_timesteps))
+        wanted = is_on_policy(self.model) if self._every_update is None else self._every_update
+        row = {}
+        if wanted:
+            for key, value in list(self.logger.name_to_value.items()):
+                name = keys.canonical(key) if key.startswith("train/") else None
+                if name is not None:
+                    row[name] = value
+        if row:
+            self.run.log(row, **clocks)
+        else:
+            self.run.clock(**clocks)
+
+    # -- episodes
+
+    def _keep_episodes(self) -> None:
+        local, tracker = self.locals, self._tracker
+        if tracker is None:
+            return
+        for columns in tracker.step(local["rewards"], local["dones"], local["infos"]):
+            self._episodes += 1
+            self._log_episode(self._train, columns)
+
+    def _log_episode(self, scope: Any, columns: dict[str, Any]) -> None:
+        native = self.num_timesteps
+        clocks = {"env_step": native + self._offset, "step": native, "policy_version": self._updates}
+        scope.log_episode(**columns, episode=self._episodes, **clocks)
+
+    @property
+    def _train(self) -> Any:
+        scope = self.__dict__.get("_train_scope")
+        if scope is None:
+            scope = self.__dict__["_train_scope"] = self.run.scope("train")
+        return scope
+
+    # -- evaluation
+
+    def _evaluations(self) -> Iterator[Any]:
+        """Every EvalCallback among the callbacks of this training."""
+        from stable_baselines3.common.callbacks import EvalCallback
+
+        found, seen = [self.locals.get("callback")], set()
+        while found:
+            one = found.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            if isinstance(one, EvalCallback):
+                yield one
+            found += [*getattr(one, "callbacks", ()), getattr(one, "callback", None)]
+
+    def _watch_evaluations(self) -> None:
+        test = None
+        for callback in self._evaluations():
+            test = test or self.run.scope("test")
+            watch_evaluation(callback, partial(self._keep_evaluated, test))
+            self._best_seen[id(callback)] = float(callback.best_mean_reward)
+
+    def _keep_evaluated(self, scope: Any, columns: dict[str, Any]) -> None:
+        self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
+        self._count.guard("evaluation", "noting the best model", self._note_best_models)
+
+    def _note_best_models(self) -> None:
+        """Register what an EvalCallback saved as its best model since the last look."""
+        from pathlib import Path
+
+        for callback in self._evaluations():
+            best = float(callback.best_mean_reward)
+            before = self._best_seen.get(id(callback))
+            if before is None or best <= before:
+                continue
+            self._best_seen[id(callback)] = best
+            self.run.run.summary["best_mean_reward"] = best
+            if callback.best_model_save_path is not None:
+                path = Path(callback.best_model_save_path) / "best_model.zip"
+                if path.exists():
+                    self.run.run.save_checkpoint(path=path, score=best)
+
+    # -- checkpoints
+
+    def _checkpoint(self) -> None:
+        every = self._every or 1
+        self._next_checkpoint = ((self.num_timesteps + self._offset) // every + 1) * every
+
+        clocks = self._all_clocks(self.num_timesteps)
+        self.run.run.save_checkpoint(write=self.model.save, keep=self._keep, **clocks)  # it appends .zip
+
+    # -- timings
+
+    def _begin_stage(self, name: str) -> None:
+        self._open_stage = self.run.timer(name)
+        self._open_stage.__enter__()
+
+    def _end_stage(self) -> None:
+        if self._open_stage is not None:
+            self._open_stage.__exit__(None, None, None)
+            self._open_stage = None
+
+
+def _last_clocks(run: Any) -> dict[str, int]:
+    """Where the clocks of a resumed run stood last, from its book."""
+    found: dict[str, int] = {}
+    for _value, clocks, _time in run.book.latest().values():
+        for name, reading in clocks.items():
+            if reading is not None:
+                found[name] = max(found.get(name, 0), reading)
+    return found

@@ -1,0 +1,94 @@
+"""TensorBoard events of a Stable-Baselines logger: single-element tensors are numbers, lists distributions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rollbook.adapters._pixels import host_array
+from rollbook.adapters.sb3 import _host
+from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+if TYPE_CHECKING or _host.VERSION is None:
+    _Base = KVWriter
+else:
+    from stable_baselines3.common.logger import TensorBoardOutputFormat as _Base
+
+__all__ = ["TensorBoardOutputFormat"]
+
+
+class TensorBoardOutputFormat(_Base):
+    """Is a `TensorBoardOutputFormat` of Stable-Baselines3 where that is installed; `writer` is its SummaryWriter.
+
+    Args:
+      folder: where the event file goes.
+    """
+
+    def __init__(self, folder: str) -> None:
+        from rollbook.adapters.tensorboard import native
+
+        self.writer: Any = native.open_events("auto", folder, {})
+        self._is_closed = False
+
+    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+        """Append one row's events and flush them.
+
+        Raises:
+          RuntimeError: it was closed.
+        """
+        if self._is_closed:
+            raise RuntimeError("The SummaryWriter was closed, please re-create one.")
+        for key, value in sorted(key_values.items(), key=lambda item: str(item[0])):
+            if value is not None and not excluded_from(key_excluded.get(key), "tensorboard"):
+                self._one(str(key), value, step)
+        self.writer.flush()
+
+    def close(self) -> None:
+        """Close the event file."""
+        if not self._is_closed:
+            self.writer.close()
+            self._is_closed = True
+
+    def _one(self, key: str, value: Any, step: int) -> None:
+        writer = self.writer
+        if isinstance(value, str):
+            writer.add_text(key, value, step)
+        elif isinstance(value, Video):
+            writer.add_video(key, value.frames, step, value.fps)
+        elif isinstance(value, Image):
+            writer.add_image(key, value.image, step, dataformats=value.dataformats)
+        elif isinstance(value, Figure):
+            self._figure(key, value, step)
+        elif isinstance(value, HParam):
+            self._hparams(value)
+        elif (number := scalar_of(value)) is not None:
+            writer.add_scalar(key, number, step)
+        else:
+            array = host_array(value)
+            if array.size and array.dtype.kind in "biuf":
+                writer.add_histogram(key, array, step)
+
+    def _figure(self, key: str, value: Any, step: int) -> None:
+        if hasattr(self.writer, "add_figure"):
+            self.writer.add_figure(key, value.figure, step, close=value.close)
+            return
+        from rollbook.adapters.tensorboard.figures import close_figures, pixels_of
+
+        self.writer.add_image(key, pixels_of(value.figure), step, dataformats="HWC")
+        if value.close:
+            close_figures([value.figure])
+
+    def _hparams(self, value: Any) -> None:
+        """Into this run's own file: `add_hparams` of torch would begin another run beside it."""
+        file = getattr(self.writer, "file_writer", None)
+        if file is None:
+            self.writer.add_hparams(value.hparam_dict, value.metric_dict, run_name=".")
+            return
+        torch_summary: Any = import_module("torch.utils.tensorboard.summary")
+        for summary in torch_summary.hparams(value.hparam_dict, metric_dict=value.metric_dict):
+            file.add_summary(summary)

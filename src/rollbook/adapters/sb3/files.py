@@ -1,0 +1,109 @@
+"""progress.csv and progress.json: the same files, whole after a kill and readable by any reader."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+from rollbook.adapters._table import GrowingTable
+from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["CSVOutputFormat", "JSONOutputFormat"]
+
+
+def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {
+        str(key): value
+        for key, value in key_values.items()
+        if not excluded_from(key_excluded.get(key), name) and not isinstance(value, (Figure, HParam, Image, Video))
+    }
+
+
+class CSVOutputFormat(KVWriter):
+    """One line per dump; columns in the order in which keys were first recorded.
+
+    A file that is there is continued. Text is quoted, and so is whatever else holds a comma or a newline. A dump
+    without a key for this format writes no line.
+
+    Attributes: keys, separator, quotechar as in Stable-Baselines3.
+    """
+
+    separator = ","
+    quotechar = '"'
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self._table = GrowingTable(filename, self.separator, quote_text=True)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns so far."""
+        return self._table.columns
+
+    @property
+    def file(self) -> Any:
+        """The table."""
+        return self._table
+
+    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+        """Append one line."""
+        row = _kept(key_values, key_excluded, "csv")
+        if row:
+            self._table.write({key: _cell(value) for key, value in row.items()})
+
+    def close(self) -> None:
+        """Bring the file up to date and let go."""
+        self._table.close()
+
+
+class JSONOutputFormat(KVWriter):
+    """One strict JSON object per dump: integers stay integers, NaN and infinities are null, odd values their text."""
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self.file = open(filename, "a", encoding="utf-8")  # noqa: SIM115  # until close()
+
+    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+        """Append one line."""
+        row = {key: _plain(value) for key, value in _kept(key_values, key_excluded, "json").items()}
+        if row:
+            self.file.write(json.dumps(row, allow_nan=False) + "\n")
+            self.file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) or value is None:
+        return value
+    number = scalar_of(value)
+    if number is None:
+        return _as_list(value)
+    return number if hasattr(value, "detach") else value  # numpy's own text has the digits of its own precision
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, bool)) or value is None:
+        return value
+    number = scalar_of(value)
+    if number is not None:
+        return None if isinstance(number, float) and not math.isfinite(number) else number
+    listed = _as_list(value)
+    if isinstance(listed, (list, tuple)):
+        return [_plain(item) for item in listed]
+    if isinstance(listed, dict):
+        return {str(key): _plain(item) for key, item in listed.items()}
+    return str(listed)
+
+
+def _as_list(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,78 @@
+"""What a logger of Stable-Baselines3 consists of, for programs (and readers) that do not have it installed.
+
+Where it is installed, its own classes are used instead (`_host`), so that `isinstance` means the same to everybody.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+__all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"]
+
+
+class Video:
+    """A film: `frames` [n, time, channels, height, width], `fps` frames per second."""
+
+    def __init__(self, frames: Any, fps: float) -> None:
+        self.frames, self.fps = frames, fps
+
+
+class Figure:
+    """A matplotlib figure, to be closed after logging if `close`."""
+
+    def __init__(self, figure: Any, close: bool) -> None:
+        self.figure, self.close = figure, close
+
+
+class Image:
+    """A picture with its axes named by `dataformats`, such as "CHW"."""
+
+    def __init__(self, image: Any, dataformats: str) -> None:
+        self.image, self.dataformats = image, dataformats
+
+
+class HParam:
+    """Hyper-parameters and the metrics they are judged by.
+
+    Raises:
+      Exception: `metric_dict` is empty (TensorBoard would not show the parameters).
+    """
+
+    def __init__(self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, float]) -> None:
+        if not metric_dict:
+            raise Exception("`metric_dict` must not be empty: TensorBoard shows hyper-parameters beside metrics only")
+        self.hparam_dict, self.metric_dict = hparam_dict, metric_dict
+
+
+class FormatUnsupportedError(NotImplementedError):
+    """A format that cannot hold a kind of value was asked to."""
+
+    def __init__(self, unsupported_formats: Sequence[str], value_description: str) -> None:
+        names = ", ".join(unsupported_formats)
+        super().__init__(
+            f"The format {names} cannot hold a {value_description}. Exclude it: record(…, exclude=({names!r},))"
+        )
+        self.unsupported_formats, self.value_description = unsupported_formats, value_description
+
+
+class KVWriter:
+    """Takes rows."""
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        """Write one row; `key_excluded` names for each key the formats that are not to get it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go."""
+        raise NotImplementedError
+
+
+class SeqWriter:
+    """Takes texts."""
+
+    def write_sequence(self, sequence: list[str]) -> None:
+        """Write one line: the parts of `sequence`, a space between them."""
+        raise NotImplementedError

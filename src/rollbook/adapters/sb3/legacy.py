@@ -1,0 +1,258 @@
+"""The logger module of the older Stable-Baselines, with a rollbook run as an output.
+
+    from rollbook.adapters.sb3 import legacy as logger        # was: from stable_baselines import logger
+
+    logger.Logger.CURRENT.output_formats.append(logger.RollbookOutputFormat(run))
+    logger.logkv("loss", 0.5)
+    logger.dumpkvs()
+
+Where that library itself is in use, append a `RollbookOutputFormat` to its own `Logger.CURRENT` instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+import time
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from rollbook.adapters.sb3._host import DEBUG, DISABLED, ERROR, INFO, WARN
+from rollbook.adapters.sb3.logger import Logger as _Logger
+from rollbook.adapters.sb3.logger import make_output_format
+from rollbook.adapters.sb3.output import RollbookOutputFormat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, ClassVar, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ["DEBUG", "DISABLED", "ERROR", "INFO", "WARN"]
+__all__ += ["KVWriter", "Logger", "ProfileKV", "RollbookOutputFormat", "ScopedConfigure", "SeqWriter", "configure"]
+__all__ += ["debug", "dump_tabular", "dumpkvs", "error", "get_dir", "get_level", "getkvs", "info", "log", "logkv"]
+__all__ += ["logkv_mean", "logkvs", "profile", "record_tabular", "reset", "set_level", "warn"]
+
+
+class KVWriter:
+    """Takes rows: override `writekvs`."""
+
+    def writekvs(self, kvs: Mapping[str, Any]) -> None:
+        """Write one row. `kvs` is the writer's own copy."""
+        raise NotImplementedError
+
+
+class SeqWriter:
+    """Takes texts: override `writeseq`."""
+
+    def writeseq(self, seq: list[str]) -> None:
+        """Write one line."""
+        raise NotImplementedError
+
+
+class Logger(_Logger):
+    """The logger under its older names.
+
+    Attributes:
+      CURRENT: the logger that the functions of this module use. DEFAULT: the one `reset` goes back to.
+    """
+
+    CURRENT: ClassVar[Logger]
+    DEFAULT: ClassVar[Logger]
+
+    def logkv(self, key: str, val: Any) -> None:
+        """Set a value of the row."""
+        self.record(key, val)
+
+    def logkv_mean(self, key: str, val: Any) -> None:
+        """Make the row's value a mean; None says nothing."""
+        self.record_mean(key, val)
+
+    def dumpkvs(self) -> None:
+        """Hand the row to all outputs and begin a new one."""
+        total = next(
+            (self.name_to_value[k] for k in ("total_timesteps", "total timesteps") if k in self.name_to_value), 0
+        )
+        try:
+            step = int(total)
+        except (TypeError, ValueError):
+            step = 0
+        self.dump(step)
+
+    @property
+    def name2val(self) -> dict[str, Any]:
+        """The row being made."""
+        return self.name_to_value
+
+    @property
+    def name2cnt(self) -> dict[str, int]:
+        """How many values each mean is of."""
+        return self.name_to_count
+
+
+Logger.DEFAULT = Logger.CURRENT = Logger(folder=None, output_formats=[make_output_format("stdout", "")])
+
+
+def logkv(key: str, val: Any) -> None:
+    """Set a value of the current logger's row."""
+    Logger.CURRENT.logkv(key, val)
+
+
+def logkv_mean(key: str, val: Any) -> None:
+    """Make a value of the current logger's row a mean."""
+    Logger.CURRENT.logkv_mean(key, val)
+
+
+def logkvs(key_values: Mapping[str, Any]) -> None:
+    """Set several values."""
+    for key, value in key_values.items():
+        logkv(key, value)
+
+
+def dumpkvs() -> None:
+    """Write the current logger's row."""
+    Logger.CURRENT.dumpkvs()
+
+
+def getkvs() -> dict[str, Any]:
+    """The current logger's row."""
+    return Logger.CURRENT.name_to_value
+
+
+def log(*args: Any, level: int = INFO) -> None:
+    """Write a line of text."""
+    Logger.CURRENT.log(*args, level=level)
+
+
+def debug(*args: Any) -> None:
+    """Write a line of level DEBUG."""
+    log(*args, level=DEBUG)
+
+
+def info(*args: Any) -> None:
+    """Write a line of level INFO."""
+    log(*args, level=INFO)
+
+
+def warn(*args: Any) -> None:
+    """Write a line of level WARN."""
+    log(*args, level=WARN)
+
+
+def error(*args: Any) -> None:
+    """Write a line of level ERROR."""
+    log(*args, level=ERROR)
+
+
+def set_level(level: int) -> None:
+    """Set the current logger's level."""
+    Logger.CURRENT.set_level(level)
+
+
+def get_level() -> int:
+    """The current logger's level."""
+    return Logger.CURRENT.level
+
+
+def get_dir() -> str | None:
+    """Where the current logger's files go."""
+    return Logger.CURRENT.get_dir()
+
+
+record_tabular = logkv
+dump_tabular = dumpkvs
+
+
+def configure(folder: str | None = None, format_strs: Iterable[str] | None = None) -> None:
+    """Make a new current logger. Outputs that are no files (trackers, runs) move over to it.
+
+    Args:
+      folder: default $OPENAI_LOGDIR, else a new folder among the temporary files.
+      format_strs: default $OPENAI_LOG_FORMAT (for ranks above 0 $OPENAI_LOG_FORMAT_MPI), else stdout, log, csv.
+    """
+    stamp = datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
+    place = folder or os.environ.get("OPENAI_LOGDIR") or os.path.join(tempfile.gettempdir(), stamp)
+    rank = next((int(v) for n in ("PMI_RANK", "OMPI_COMM_WORLD_RANK") if (v := os.environ.get(n, "")).isdigit()), 0)
+    suffix = f"-rank{rank:03d}" if rank else ""
+    if format_strs is None:
+        name, default = ("OPENAI_LOG_FORMAT_MPI", "log") if rank else ("OPENAI_LOG_FORMAT", "stdout,log,csv")
+        format_strs = os.environ.get(name, default).split(",")
+    outputs: list[Any] = []
+    for name in filter(None, format_strs):
+        where = os.path.join(place, f"tb{suffix}") if name == "tensorboard" else place
+        outputs.append(make_output_format(name, where, suffix))
+    kept = [output for output in Logger.CURRENT.output_formats if _is_users(output)]
+    Logger.CURRENT = Logger(folder=place, output_formats=[*outputs, *kept])
+    log(f"Logging to {place}")
+
+
+def reset() -> None:
+    """Close the current logger and go back to the default one."""
+    if Logger.CURRENT is not Logger.DEFAULT:
+        Logger.CURRENT.close()
+        Logger.CURRENT = Logger.DEFAULT
+        log("Reset logger")
+
+
+class ScopedConfigure(AbstractContextManager["ScopedConfigure"]):
+    """A logger for the length of a with-block."""
+
+    def __init__(self, folder: str | None = None, format_strs: Iterable[str] | None = None) -> None:
+        self.folder, self.format_strs = folder, format_strs
+
+    def __enter__(self) -> ScopedConfigure:
+        self._before = Logger.CURRENT
+        configure(self.folder, self.format_strs)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        shared = self._before.output_formats
+        mine = [output for output in Logger.CURRENT.output_formats if not any(output is other for other in shared)]
+        Logger(None, mine).close()
+        Logger.CURRENT = self._before
+
+
+class ProfileKV(AbstractContextManager[None]):
+    """Adds the seconds of a with-block to the value `wait_<name>`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = f"wait_{name}"
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *exc: object) -> None:
+        seconds = time.perf_counter() - self._start
+        logger = Logger.CURRENT
+        logger.record(self.name, logger.name_to_value[self.name] + seconds)
+
+
+def profile(name: str) -> Callable[[F], F]:
+    """A decorator that adds the seconds of each call to the value `wait_<name>`."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with ProfileKV(name):
+                return function(*args, **kwargs)
+
+        return timed  # type: ignore[return-value]
+
+    return decorate
+
+
+def _is_users(output: Any) -> bool:
+    return not type(output).__module__.startswith(("rollbook.adapters.sb3.", "stable_baselines")) or isinstance(
+        output, RollbookOutputFormat
+    )
+
+
+def read_json(fname: str) -> Iterator[dict[str, Any]]:
+    """The rows of a progress.json."""
+    import json
+
+    with open(fname, encoding="utf-8") as file:
+        for line in file:
+            yield json.loads(line)

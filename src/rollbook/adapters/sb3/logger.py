@@ -1,0 +1,269 @@
+"""`Logger` and `configure`: Stable-Baselines3's, with a rollbook run among the outputs.
+
+from rollbook.adapters.sb3 import configure        # was: from stable_baselines3.common.logger import configure
+
+model.set_logger(configure("logs/ppo", ["stdout", "csv", "tensorboard"]))
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from datetime import datetime
+
+from rollbook.adapters._run import Counter
+from rollbook.adapters.sb3 import _host
+from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter
+from rollbook.errors import UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+if TYPE_CHECKING or _host.VERSION is None:
+    _Base = object
+else:
+    from stable_baselines3.common.logger import Logger as _Base
+
+__all__ = ["FORMATS", "Logger", "configure", "make_output_format"]
+
+FORMATS = ("stdout", "log", "json", "csv", "tensorboard", "rollbook")
+
+
+class _Values(dict):  # type: ignore[type-arg]
+    """The values of the row being made. Asking for one that is not there gives 0.0 and leaves no trace."""
+
+    def __missing__(self, key: str) -> float:
+        return 0.0
+
+
+class Logger(_Base):
+    """Collects a row of named values and hands it to outputs, each of which gets every row once, whatever others do.
+
+    Args:
+      folder: where files go, or None.
+      output_formats: the outputs; anything with `write` and Stable-Baselines' base class, or with the older `writekvs`.
+
+    An output that raises is counted and said once; the others get the row and the next row begins empty. Under a strict
+    run it raises after the others were served.
+    Attributes: name_to_value, name_to_count, name_to_excluded, level, dir, output_formats.
+    """
+
+    def __init__(self, folder: str | None, output_formats: list[Any]) -> None:
+        self.name_to_value: dict[str, Any] = _Values()
+        self.name_to_count: dict[str, int] = _Counts()
+        self.name_to_excluded: dict[str, tuple[str, ...]] = {}
+        self.level = INFO
+        self.dir = folder
+        self.output_formats = output_formats
+        self._counter: Counter | None = None
+
+    @staticmethod
+    def to_tuple(string_or_tuple: str | Iterable[str] | None) -> tuple[str, ...]:
+        """An exclusion as a tuple: of None ("",), of one name, of any collection of names."""
+        if string_or_tuple is None:
+            return ("",)
+        return (string_or_tuple,) if isinstance(string_or_tuple, str) else tuple(string_or_tuple)
+
+    def record(self, key: str, value: Any, exclude: str | Iterable[str] | None = None) -> None:
+        """Set a value of the row. A later call with the same key replaces it, and what `record_mean` had collected."""
+        self.name_to_value[key] = value
+        self.name_to_count.pop(key, None)
+        self.name_to_excluded[key] = self.to_tuple(exclude)
+
+    def record_mean(self, key: str, value: Any, exclude: str | Iterable[str] | None = None) -> None:
+        """Make the row's value the mean of all values given here since the last dump; None says nothing."""
+        if value is None:
+            return
+        count = self.name_to_count[key]
+        old = self.name_to_value[key] if count else 0.0
+        self.name_to_value[key] = old * count / (count + 1) + value / (count + 1)
+        self.name_to_count[key] = count + 1
+        self.name_to_excluded[key] = self.to_tuple(exclude)
+
+    def dump(self, step: int = 0) -> None:
+        """Hand the row to all outputs and begin a new one. While the level is DISABLED the row is dropped."""
+        values = dict(self.name_to_value)
+        excluded = {key: self.name_to_excluded.get(key, ("",)) for key in values}
+        self.name_to_value.clear()
+        self.name_to_count.clear()
+        self.name_to_excluded.clear()
+        if self.level == DISABLED:
+            return
+        failed: list[tuple[Any, Exception]] = []
+        for output in list(self.output_formats):
+            try:
+                if isinstance(output, KVWriter):
+                    output.write(dict(values), dict(excluded), step)
+                elif callable(getattr(output, "writekvs", None)):
+                    output.writekvs(dict(values))
+            except Exception as err:
+                failed.append((output, err))
+        for output, error in failed:
+            self._failed("write", output, error)
+
+    def log(self, *args: Any, level: int = INFO) -> None:
+        """Write a line of text to the outputs that take text, if `level` is at least the logger's."""
+        if self.level <= level and self.level != DISABLED:
+            self._do_log(args)
+
+    def debug(self, *args: Any) -> None:
+        """Write a line of level DEBUG."""
+        self.log(*args, level=_host.DEBUG)
+
+    def info(self, *args: Any) -> None:
+        """Write a line of level INFO."""
+        self.log(*args, level=_host.INFO)
+
+    def warn(self, *args: Any) -> None:
+        """Write a line of level WARN."""
+        self.log(*args, level=_host.WARN)
+
+    def error(self, *args: Any) -> None:
+        """Write a line of level ERROR."""
+        self.log(*args, level=_host.ERROR)
+
+    def set_level(self, level: int) -> None:
+        """Lines below `level` are not written; DISABLED drops rows, too."""
+        self.level = level
+
+    def get_dir(self) -> str | None:
+        """Where files go."""
+        return self.dir
+
+    def close(self) -> None:
+        """Close every output that can be closed."""
+        for output in self.output_formats:
+            try:
+                output.close()
+            except (AttributeError, NotImplementedError):
+                continue  # an output need not have a close
+            except Exception as err:
+                self._failed("close", output, err)
+
+    def _do_log(self, args: tuple[Any, ...]) -> None:
+        parts = [str(arg) for arg in args]
+        for output in self.output_formats:
+            try:
+                if isinstance(output, SeqWriter):
+                    output.write_sequence(list(parts))
+                elif callable(getattr(output, "writeseq", None)):
+                    output.writeseq(list(parts))
+            except Exception as err:
+                self._failed("write_sequence", output, err)
+
+    def _failed(self, verb: str, output: Any, err: Exception) -> None:
+        from rollbook.errors import LoggingFailed
+
+        if isinstance(err, LoggingFailed):
+            raise err
+        if self._counter is None:
+            runs = [run for o in self.output_formats if (run := getattr(o, "run", None)) is not None]
+            self._counter = Counter(runs[0] if runs and callable(getattr(runs[0], "count", None)) else None)
+        name = type(output).__name__
+        self._counter(f"output_{name}", message=f"{name}.{verb}() of the logger failed: {type(err).__name__}: {err}")
+
+
+class _Counts(dict):  # type: ignore[type-arg]
+    def __missing__(self, key: str) -> int:
+        return 0
+
+
+def make_output_format(_format: str, log_dir: str | os.PathLike[str], log_suffix: str = "", **options: Any) -> KVWriter:
+    """One output by name.
+
+    Args:
+      _format: stdout, log, json, csv, tensorboard or rollbook.
+      log_dir: where files go; made if missing.
+      log_suffix: goes before the ending of file names.
+      options: for "rollbook": run, project, run_options.
+    Raises:
+      UnknownOption (a ValueError): there is no such format.
+    """
+    folder = os.fspath(log_dir)
+    if _format not in FORMATS:
+        raise UnknownOption(f"Unknown format specified: {_format!r}.{did_you_mean(str(_format), list(FORMATS))}")
+    if _format == "rollbook":
+        from rollbook.adapters.sb3.output import RollbookOutputFormat
+
+        return RollbookOutputFormat(**options)
+    if _format == "stdout":
+        from rollbook.adapters.sb3.human import HumanOutputFormat
+
+        return HumanOutputFormat(sys.stdout)
+    os.makedirs(folder, exist_ok=True)
+    if _format == "tensorboard":
+        from rollbook.adapters.sb3.events import TensorBoardOutputFormat
+
+        return TensorBoardOutputFormat(folder)
+    if _format == "log":
+        from rollbook.adapters.sb3.human import HumanOutputFormat
+
+        return HumanOutputFormat(os.path.join(folder, f"log{log_suffix}.txt"))
+    from rollbook.adapters.sb3.files import CSVOutputFormat, JSONOutputFormat
+
+    kind = CSVOutputFormat if _format == "csv" else JSONOutputFormat
+    return kind(os.path.join(folder, f"progress{log_suffix}.{_format}"))
+
+
+def configure(
+    folder: str | os.PathLike[str] | None = None,
+    format_strings: Sequence[str] | str | None = None,
+    *,
+    run: Any = None,
+    project: str | None = None,
+    run_options: Mapping[str, Any] | None = None,
+    compat: bool = False,
+) -> Any:
+    """A logger for `model.set_logger`, with the run as a further output.
+
+    Args:
+      folder: where files go; default $SB3_LOGDIR, else a new folder among the temporary files. Files that are there
+        are continued.
+      format_strings: names of `FORMATS`; default $SB3_LOG_FORMAT, else stdout, log, csv.
+      run: the run; None takes the current one or opens one named after the folder; False leaves the book out.
+      project, run_options: of a run that is opened here.
+      compat: Stable-Baselines3's own logger and outputs, faults included, beside the run.
+    Raises:
+      UnknownOption: an unknown format.
+    """
+    if folder is None:
+        stamp = datetime.now().strftime("SB3-%Y-%m-%d-%H-%M-%S-%f")
+        folder = os.environ.get("SB3_LOGDIR") or os.path.join(tempfile.gettempdir(), stamp)
+    place = os.fspath(folder)
+    if format_strings is None:
+        format_strings = os.environ.get("SB3_LOG_FORMAT", "stdout,log,csv")
+    if isinstance(format_strings, str):
+        format_strings = format_strings.split(",")
+    names = [name.strip() for name in format_strings if name.strip()]
+    for name in names:
+        if name not in FORMATS:
+            raise UnknownOption(f"Unknown format specified: {name!r}.{did_you_mean(name, list(FORMATS))}")
+    native = [name for name in names if name != "rollbook"]
+    outputs: list[Any]
+    if compat:
+        _host.require("configure(compat=True)")
+        from stable_baselines3.common import logger as theirs
+
+        logger = theirs.configure(place, native)
+        outputs = logger.output_formats
+    else:
+        outputs = [make_output_format(name, place) for name in native]
+        logger = Logger(place, outputs)
+    if run is not False:
+        from rollbook.adapters.sb3.output import RollbookOutputFormat
+
+        named = {"name": os.path.basename(os.path.normpath(place)), **(run_options or {})}
+        options = named if run is None and _nothing_is_open() else run_options
+        outputs.append(RollbookOutputFormat(run, project=project, run_options=options))
+    if native and native != ["stdout"] and not compat:
+        logger.log(f"Logging to {place}")
+    return logger
+
+
+def _nothing_is_open() -> bool:
+    from rollbook._session import current_run
+
+    return current_run() is None

@@ -1,0 +1,122 @@
+"""`RollbookOutputFormat`: the run as one more output of a Stable-Baselines logger.
+
+model.logger.output_formats.append(RollbookOutputFormat(run))         # Stable-Baselines3
+logger.Logger.CURRENT.output_formats.append(RollbookOutputFormat(run))  # the older Stable-Baselines
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Self
+
+__all__ = ["RollbookOutputFormat"]
+
+_OLD_STEPS = ("total_timesteps", "total timesteps", "steps")
+"""Where the older library's algorithms put the step counter: it has no step of its own."""
+
+
+class RollbookOutputFormat(KVWriter, SeqWriter):
+    """Each dump is a row under its native keys; `step` is the native step, `env_step` the same, continued over resumes.
+
+    Numbers become metrics, texts text, tensors and arrays of more than one element histograms; figures, images, videos
+    and hyper-parameters what they are. A key that was recorded with `exclude="rollbook"` is left out; exclusions that
+    name other formats are theirs. Values are read inside `write`: nothing of the logger's is kept.
+
+    Args:
+      run: the run or a scope of it; None takes the current run or opens one.
+      project, run_options: of a run that is opened here.
+      clocks: native step -> further clocks of a row; set by `RollbookCallback`.
+    Threads: as the logger. Nothing raises but under strict.
+    """
+
+    name = "rollbook"
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """An instance that the older library takes for one of its own, too, where that is in use."""
+        old = sys.modules.get("stable_baselines.logger")
+        if old is not None and not issubclass(cls, old.KVWriter):
+            cls = type(cls.__name__, (cls, old.KVWriter, old.SeqWriter), {"__module__": cls.__module__})
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        run: Any = None,
+        *,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        clocks: Callable[[int], dict[str, Any]] | None = None,
+    ) -> None:
+        if project is not None:
+            run_options = {"project": project, **(run_options or {})}
+        self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=run_options)
+        self.clocks = clocks
+        self._count = Counter(self.run)
+
+    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+        """Append one row."""
+        values = {
+            str(key): value for key, value in key_values.items() if not excluded_from(key_excluded.get(key), self.name)
+        }
+        clocks = {"step": step, "env_step": step} if self.clocks is None else self.clocks(step)
+        self._row(values, clocks)
+
+    def write_sequence(self, sequence: list[str]) -> None:
+        """Keep a line of text under the key "log"."""
+        if self.run is not None:
+            self.run.log_text("log", " ".join(map(str, sequence)))
+
+    def close(self) -> None:
+        """Finish the run if this format opened it."""
+        if self.owned and self.run is not None:
+            self.run.finish()
+
+    # -- the older names
+
+    def writekvs(self, kvs: Mapping[str, Any]) -> None:
+        """Append one row; the step is the algorithm's own total, if the row holds one."""
+        step = next((kvs[key] for key in _OLD_STEPS if key in kvs), None)
+        clocks = {} if step is None else {"step": step, "env_step": step}
+        self._row({str(key): value for key, value in kvs.items()}, clocks)
+
+    def writeseq(self, seq: list[str]) -> None:
+        """Keep a line of text under the key "log"."""
+        self.write_sequence(seq)
+
+    # -- parts
+
+    def _row(self, values: dict[str, Any], clocks: dict[str, Any]) -> None:
+        run = self.run
+        if run is None:
+            return
+        rich = {key: value for key, value in values.items() if isinstance(value, (Figure, Image, Video, HParam))}
+        plain = {key: value for key, value in values.items() if key not in rich} if rich else values
+        if plain:
+            self._count.guard("row", "keeping the row in the run", lambda: run.log(plain, **clocks))
+        for key, value in rich.items():
+            self._count.guard("rich_value", f"keeping {key!r}", partial(self._rich, key, value, clocks))
+
+    def _rich(self, key: str, value: Any, clocks: dict[str, Any]) -> None:
+        from rollbook.adapters._pixels import as_frames, as_picture
+
+        run: Any = self.run
+        if isinstance(value, Figure):
+            run.log_figure(key, value.figure, **clocks)
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if value.close and pyplot is not None:  # closing takes it from pyplot; others can still draw it
+                pyplot.close(value.figure)
+        elif isinstance(value, Image):
+            run.log_image(key, as_picture(value.image, value.dataformats), **clocks)
+        elif isinstance(value, Video):
+            run.log_video(key, as_frames(value.frames), fps=value.fps, **clocks)
+        else:
+            whole = run.run
+            whole.config["hparams"] = {**whole.config.get("hparams", {}), **value.hparam_dict}
+            whole.summary.update({name: float(number) for name, number in value.metric_dict.items()})

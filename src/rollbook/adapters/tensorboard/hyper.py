@@ -1,0 +1,34 @@
+"""The table of hyper-parameters that CleanRL's programs write as a text."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["read_table"]
+
+
+def read_table(text: str) -> dict[str, Any]:
+    """The parameters of a Markdown table `|param|value|`; {} for any other text."""
+    lines = [line.strip() for line in str(text).splitlines()]
+    if len(lines) < 3 or lines[0].replace(" ", "") != "|param|value|":
+        return {}
+    found = {}
+    for line in lines[2:]:
+        key, _, value = line.strip("|").partition("|")
+        if key.strip():
+            found[key.strip()] = _plain(value.strip())
+    return found
+
+
+def _plain(text: str) -> Any:
+    words = {"True": True, "False": False, "None": None}
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

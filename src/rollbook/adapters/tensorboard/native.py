@@ -1,0 +1,73 @@
+"""Who writes the event files: torch's or tensorboardX's writer where the program uses it, else our own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from rollbook._optional import need
+from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["CHOICES", "default_folder", "open_events"]
+
+_COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
+CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
+
+
+def default_folder(comment: str) -> str:
+    """runs/<date and time>_<host><comment>, as both libraries name it."""
+    import socket
+    from datetime import datetime
+
+    return os.path.join("runs", datetime.now().strftime("%b%d_%H-%M-%S") + "_" + socket.gethostname() + comment)
+
+
+def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
+    """A writer of event files, or None for events=False.
+
+    Args:
+      choice: True or "auto" takes what the program has loaded already: torch, then tensorboardX, then our own.
+      folder: where the files go.
+      options: purge_step, max_queue, flush_secs, filename_suffix; for tensorboardX what it takes besides.
+    Raises:
+      UnknownOption: `choice` is none. MissingExtra: the package it needs is not installed.
+    """
+    if choice is False or choice is None:
+        return None
+    choice = "auto" if choice is True else choice
+    if choice not in CHOICES:
+        hint = did_you_mean(str(choice), [*CHOICES, "False"])
+        raise UnknownOption(f"events={choice!r} is no choice of who writes the event files.{hint}")
+    if choice == "auto":
+        choice = _loaded()
+    common = {
+        key: options[key] for key in ("purge_step", "max_queue", "flush_secs", "filename_suffix") if key in options
+    }
+    if choice == "torch":
+        TorchWriter = need("torch.utils.tensorboard", extra="tensorboard", why="events='torch'").SummaryWriter
+        return TorchWriter(log_dir=folder, **common)
+    if choice == "tensorboardX":
+        XWriter = need("tensorboardX", extra="tensorboard", why="events='tensorboardX'").SummaryWriter
+        more = {key: value for key, value in options.items() if key not in common}
+        return XWriter(logdir=folder, **common, **more)
+    from rollbook.adapters.tensorboard.events import EventWriter
+
+    try:
+        return EventWriter(folder, **common)
+    except MissingExtra as err:
+        raise MissingExtra(f"{err}. Or keep the book alone: SummaryWriter(…, events=False)") from None
+
+
+def _loaded() -> str:
+    if "torch" in sys.modules:
+        try:
+            import_module("torch.utils.tensorboard")  # torch has it only beside the tensorboard package
+            return "torch"
+        except ImportError:
+            pass
+    return "tensorboardX" if "tensorboardX" in sys.modules else "rollbook"
