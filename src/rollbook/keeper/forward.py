@@ -70,8 +70,9 @@ class Forwarder:
         self._folder = os.path.abspath(os.fspath(run_folder))
         self._path = cursor_path(self._folder, name) if name else None
         given: Any = sink
-        self._make: Callable[[], Sink] | None = None if hasattr(sink, "write") else given
-        self._sink: Sink | None = given if hasattr(sink, "write") else None
+        is_sink = hasattr(sink, "write") and not isinstance(sink, type)
+        self._make: Callable[[], Sink] | None = None if is_sink else given
+        self._sink: Sink | None = given if is_sink else None
         self._info, self._this_attempt, self._clock, self._say = info, this_attempt, clock, say
         self._saved = SavedCursor(self._path)
         self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["HostRows"]
 
 
+_SEGMENT_BYTES = 16 * 1024
+
+
 class HostRows:
     """Writes one row of `host/...` and `rollbook/...` every so many seconds. Its rows know no clock but time.
 
@@ -81,6 +84,8 @@ class HostRows:
         from rollbook.journal.writer import Writer
 
         writer = Writer(self._run_folder, attempt=attempt, clocks=clocks or STANDARD, main=False)
+        # A stream from the first row on: one key set is all there will be, and frames would load msgspec.
+        writer.rows_before_stream, writer.first_segment_bytes = 1, _SEGMENT_BYTES
         writer.open()
         path = os.path.join(writer.folder, "writer.json")
         write_json(path, {**read_json(path), "keeper": True})  # nobody waits for it, and it keeps no run alive

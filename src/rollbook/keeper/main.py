@@ -14,7 +14,7 @@ import os
 import sys
 import time
 
-from rollbook.journal.liveness import identity
+from rollbook.journal.liveness import identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import mark_crashed
@@ -82,6 +82,8 @@ class Keeper:
         self._plan_stamp: Any = None
         self._wanted: Any = None
         self._info: dict[str, Any] = {}
+        self._specs: list[Any] = []
+        self._x = ""
         self._sinks: Any = None
         self._host = HostRows(self.folder, None, self._pids, clock)
         self._began = clock()
@@ -92,6 +94,7 @@ class Keeper:
         self._final_sealed = False
         self._flushing: frozenset[str] = frozenset()
         self._hurry_until: float | None = None
+        self._vanished = False
         self._said: set[str] = set()
         self._state: dict[str, Any] = {}
         self._thread: Any = None
@@ -228,7 +231,7 @@ class Keeper:
 
     def _keep(self, here: list[KnownWriter], closed: frozenset[str]) -> float:
         """What is done while a writer lives."""
-        self._ending_since, self._final_sealed = None, False
+        self._ending_since, self._final_sealed, self._vanished = None, False, False
         if self.phase != "running":
             self._tell("running")
         now = self._clock()
@@ -252,13 +255,15 @@ class Keeper:
         if self._ending_since is None:
             self._ending_since = now
             self._guard("host", self._host.close)
-        main = self._writers.main()
-        if main is not None and main.dead and not others:
-            self._guard("status", lambda: mark_crashed(self.folder, main.id))
+        main = self._main()
+        if main is not None and main.dead:
+            self._vanished = True
+            if not others:
+                self._guard("status", lambda: mark_crashed(self.folder, main.id))
         drained = self._feed(frozenset(writer.id for writer in here))
         if not drained and now - self._ending_since < _DRAIN_SECONDS:
             return _BUSY_SECONDS if self._failing() else _QUICK_SECONDS
-        if others and main is not None and main.here:
+        if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
             self._sealing.step(self._durable.waiting(here))
             if self.phase != "waiting" or not closed <= self.complete:
@@ -280,9 +285,8 @@ class Keeper:
 
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
-        main = self._writers.main()
         if self._sinks is not None:
-            self._sinks.close(ended=main is not None and main.dead)
+            self._sinks.close(ended=self._vanished)
             self._sinks = None
             self._plan_stamp = self._wanted = None
         self._ballast.give_up()
@@ -305,8 +309,7 @@ class Keeper:
     def _read_plan(self) -> None:
         """Follow plan.json and run.json: sinks are built anew when either asks for others."""
         paths = [os.path.join(self._own_folder, "plan.json"), os.path.join(self.folder, "run.json")]
-        main = self._writers.main()
-        owner = main is not None and main.here
+        owner = self._owns_sinks()
         stamp = (owner, *map(_stamp, paths))
         if stamp == self._plan_stamp:
             return
@@ -325,17 +328,34 @@ class Keeper:
             self._sinks = None
         listed = plan.get("sinks")
         specs = [s for s in listed if isinstance(s, dict) and "name" in s] if isinstance(listed, list) and owner else []
-        if self._info and (specs or self._live_sinks):
-            from rollbook.keeper.sinks import Sinks
+        self._specs = [*specs, *self._live_sinks] if self._info else []
+        self._x = str(plan.get("x") or "")
 
-            self._sinks = Sinks(
-                self.folder,
-                [*specs, *self._live_sinks],
-                x=str(plan.get("x") or ""),
-                clock=self._clock,
-                say=self._say,
-                inline=self._sinks_in_turn,
-            )
+    def _build_sinks(self) -> None:
+        """Make the sinks, once there is something for them: an idle keeper loads none of their code."""
+        from rollbook.keeper.sinks import Sinks
+
+        self._sinks = Sinks(
+            self.folder, self._specs, x=self._x, clock=self._clock, say=self._say, inline=self._sinks_in_turn
+        )
+
+    def _main(self) -> KnownWriter | None:
+        """The writer that opened the newest attempt, as far as its folder is still there."""
+        return self._writers.get(self._main_id()) or self._writers.main()
+
+    def _main_id(self) -> str:
+        attempts = self._info.get("attempts")
+        newest = attempts[-1] if isinstance(attempts, list) and attempts else None
+        return str(newest.get("writer") or "") if isinstance(newest, dict) else ""
+
+    def _owns_sinks(self) -> bool:
+        """Of several hosts' keepers the one beside the main writer forwards."""
+        main = self._main()
+        if main is not None and main.id == (self._main_id() or main.id):
+            return main.here
+        # When all is sealed, the pages of writers that have closed move into one file.
+        about = read_json(os.path.join(self.folder, "data", "writers.json")).get(self._main_id())
+        return same_place(about) if isinstance(about, dict) else main is not None and main.here
 
     def _attempt(self) -> int:
         attempts = self._info.get("attempts")
@@ -344,7 +364,11 @@ class Keeper:
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
         if self._sinks is None:
-            return True
+            if not self._specs or not (self._durable.lanes or self._writers.elsewhere()):
+                return True
+            self._guard("sinks", self._build_sinks)
+            if self._sinks is None:
+                return True
         if finished - self._flushing:
             self._flushing = finished
             self._sinks.ask_all()

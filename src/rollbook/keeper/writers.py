@@ -129,6 +129,10 @@ class Writers:
     def __iter__(self) -> Iterator[KnownWriter]:
         return iter(sorted(self._known.values(), key=lambda writer: writer.id))
 
+    def get(self, id: str) -> KnownWriter | None:
+        """The writer of that id."""
+        return self._known.get(id)
+
     def here(self) -> list[KnownWriter]:
         """Writers of this place, the keeper's own included."""
         return [writer for writer in self if writer.here]

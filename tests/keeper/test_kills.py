@@ -1,0 +1,199 @@
+"""SIGKILL of the trainer, of its keeper, of both: real processes, real signals."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rollbook.journal.liveness import is_alive
+from rollbook.keeper.launch import launch
+from rollbook.keeper.places import Lock
+
+KEEPER = """
+import sys, time
+from rollbook.keeper.main import Keeper
+from rollbook.sinks.jsonl import Jsonl
+
+class Slow(Jsonl):
+    def truncate(self, position):
+        super().truncate(position)
+        print("cut back", flush=True)
+
+    def write(self, rows):
+        half = len(rows) // 2
+        for some in (rows[:half], rows[half:]):
+            super().write(some)
+            time.sleep(0.005)   # written, and not yet noted
+
+Keeper(sys.argv[1], sinks=[Slow()]).run()
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+TRAINER = """
+import json, os, sys, time
+from rollbook.clocks import STANDARD
+from rollbook.journal.writer import Writer
+from rollbook.keeper.launch import launch, wait_done
+folder, rows, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+os.makedirs(folder + "/data/keeper", exist_ok=True)
+writer = Writer(folder, main=True)
+writer.open()
+json.dump({"status": "running", "id": "x", "clocks": list(STANDARD), "attempts": [{"n": 1, "writer": writer.id}]},
+          open(folder + "/run.json", "w"))
+json.dump({"sinks": [{"name": "jsonl"}], "host_seconds": None}, open(folder + "/data/keeper/plan.json", "w"))
+launch(folder)
+log = writer.make_log(writer.channel())
+out = os.open(sys.argv[4], os.O_WRONLY | os.O_CREAT)
+for i in range(rows):
+    log({"i": float(i)}, env_step=i)
+    os.pwrite(out, str(i).encode().rjust(20), 0)   # what `log` returned from
+    if pause:
+        time.sleep(pause)
+writer.close()
+print(wait_done(folder, 30))
+"""
+
+
+@pytest.fixture
+def bare_run(make_run: Any) -> Any:
+    """A run folder without any writer in it yet."""
+    import shutil
+
+    run = make_run()
+    run.writer.close()
+    shutil.rmtree(run.folder)
+    return run
+
+
+def keeper_of(run: Any, eventually: Any) -> dict[str, Any]:
+    return eventually(lambda: is_alive(run.state()) and run.state())  # type: ignore[no-any-return]
+
+
+def last_acknowledged(path: Any) -> int:
+    text = path.read_bytes() if path.exists() else b""
+    return int(text) if text.strip() else -1
+
+
+def test_a_trainer_that_ends_well_finds_all_done(bare_run: Any, python: Any, tmp_path: Any) -> None:
+    trainer = python(TRAINER, bare_run.folder, 500, 0, tmp_path / "ack")
+    said, _ = trainer.communicate(timeout=60)
+    assert said.strip() == "True"
+    assert [line["i"] for line in bare_run.lines()] == [float(i) for i in range(500)]
+    assert bare_run.state()["phase"] == "done"
+
+
+def test_the_keeper_finishes_the_book_of_a_killed_trainer(
+    bare_run: Any, python: Any, tmp_path: Any, eventually: Any
+) -> None:
+    trainer = python(TRAINER, bare_run.folder, 10**9, 0, tmp_path / "ack")
+    keeper = keeper_of(bare_run, eventually)
+    eventually(lambda: last_acknowledged(tmp_path / "ack") > 500)
+    trainer.kill()
+    trainer.wait()
+    acknowledged = last_acknowledged(tmp_path / "ack")
+    eventually(lambda: is_alive(keeper) is False, 60)
+    found = [line["i"] for line in bare_run.lines()]
+    assert found == [float(i) for i in range(len(found))]
+    assert len(found) in (acknowledged + 1, acknowledged + 2)
+    assert (bare_run.info()["status"], bare_run.state()["phase"]) == ("crashed", "done")
+    assert Lock(str(bare_run.folder)).taken() is False
+
+
+def test_the_trainer_does_not_notice_that_its_keeper_was_killed(
+    bare_run: Any, python: Any, tmp_path: Any, eventually: Any
+) -> None:
+    trainer = python(TRAINER, bare_run.folder, 10**9, 0.0005, tmp_path / "ack")
+    keeper = keeper_of(bare_run, eventually)
+    os.kill(keeper["pid"], signal.SIGKILL)
+    seen = last_acknowledged(tmp_path / "ack")
+    eventually(lambda: last_acknowledged(tmp_path / "ack") > seen + 100)
+    assert trainer.poll() is None
+    assert launch(bare_run.folder) is True  # what resume, attach and repair do
+    keeper = keeper_of(bare_run, eventually)
+    trainer.kill()
+    trainer.wait()
+    eventually(lambda: is_alive(keeper) is False, 60)
+    found = [line["i"] for line in bare_run.lines()]
+    assert found == [float(i) for i in range(len(found))]
+    assert len(found) > last_acknowledged(tmp_path / "ack")
+
+
+def test_after_both_were_killed_the_next_keeper_carries_on(
+    bare_run: Any, python: Any, tmp_path: Any, eventually: Any
+) -> None:
+    trainer = python(TRAINER, bare_run.folder, 10**9, 0.0002, tmp_path / "ack")
+    keeper = keeper_of(bare_run, eventually)
+    eventually(lambda: bare_run.keeper_file("cursors/jsonl.json").get("rows", 0) > 100)
+    os.kill(keeper["pid"], signal.SIGSTOP)
+    trainer.kill()
+    os.kill(keeper["pid"], signal.SIGKILL)
+    trainer.wait()
+    eventually(lambda: is_alive(keeper) is False)
+    assert bare_run.info()["status"] == "running"
+    launch(bare_run.folder)
+    eventually(lambda: bare_run.state().get("pid") != keeper["pid"] and bare_run.state()["phase"] == "done", 60)
+    found = [line["i"] for line in bare_run.lines()]
+    assert found == [float(i) for i in range(len(found))]
+    assert len(found) in (last_acknowledged(tmp_path / "ack") + n for n in (1, 2))
+    assert bare_run.info()["status"] == "crashed"
+
+
+def test_a_hundred_killed_keepers_neither_lose_nor_repeat_a_row(make_run: Any, python: Any) -> None:
+    """Two threads log all the while; most keepers are killed between writing rows and noting that they did."""
+    run = make_run()
+    chance = random.Random(20)
+    counts = [0, 0]
+    stop = threading.Event()
+
+    def work(thread: int) -> None:
+        log, key = run.log(), f"t{thread}"
+        while not stop.is_set():
+            for _ in range(10):
+                log({key: float(counts[thread])}, env_step=counts[thread])
+                counts[thread] += 1
+            time.sleep(0.005)
+
+    output = run.folder / "log" / "jsonl" / "metrics.jsonl"
+
+    def length() -> int:
+        return output.stat().st_size if output.exists() else 0
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    unnoted, noted = 0, set()
+    try:
+        for _ in range(100):
+            before = run.keeper_file("cursors/Slow.json").get("position", {}).get("log/jsonl/metrics.jsonl", 0)
+            keeper = python(KEEPER, run.folder)
+            if chance.random() < 0.9:
+                assert keeper.stdout.readline() == "cut back\n"
+                until = time.monotonic() + 10
+                while length() <= before and time.monotonic() < until:
+                    time.sleep(0.001)
+            time.sleep(chance.uniform(0.0, 0.03))
+            keeper.kill()
+            keeper.wait()
+            after = run.keeper_file("cursors/Slow.json").get("position", {}).get("log/jsonl/metrics.jsonl", 0)
+            noted.add(after)
+            unnoted += 0 < after < length()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(noted) > 10  # the lives did some of the work
+    assert unnoted > 10  # each of these would be repeated by a keeper that does not cut its output back
+    run.writer.close()
+    python(KEEPER, run.folder).wait(60)
+    lines = run.lines()
+    for thread in range(2):
+        found = [line[f"t{thread}"] for line in lines if f"t{thread}" in line]
+        assert found == [float(i) for i in range(counts[thread])]

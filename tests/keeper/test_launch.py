@@ -1,0 +1,245 @@
+"""Starting a keeper: quick, nobody's child, with nothing of the trainer's in its hands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollbook.journal.liveness import is_alive
+from rollbook.keeper import launch as launching
+from rollbook.keeper.launch import launch, wait_done
+from rollbook.keeper.places import Lock
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
+
+TRAINER = """
+import os, sys, time
+from rollbook.journal.writer import Writer
+from rollbook.keeper.launch import launch
+folder, what = sys.argv[1:3]
+writer = Writer(folder, main=True)
+writer.open()
+log = writer.make_log(writer.channel())
+launch(folder)
+for i in range(20):
+    log({"i": float(i)})
+if what == "os.wait":
+    try:
+        print(os.wait())
+    except ChildProcessError:
+        print("no children")
+if what == "sleep":
+    print("ready", flush=True)
+    time.sleep(600)
+if what == "close":
+    writer.close()
+"""
+
+
+def test_it_returns_in_milliseconds_and_the_keeper_comes_up(make_run: Any, eventually: Any) -> None:
+    run = make_run()
+    began = time.perf_counter()
+    assert launch(run.folder) is True
+    assert time.perf_counter() - began < 0.5  # 2 ms on an idle machine
+    state = eventually(run.state)
+    assert state["phase"] == "running"
+    assert is_alive(state) is True
+
+
+def test_the_keeper_is_in_a_session_of_its_own_and_no_child_of_ours(make_run: Any, eventually: Any) -> None:
+    run = make_run()
+    launch(run.folder)
+    pid = eventually(run.state)["pid"]
+    assert os.getsid(pid) not in (os.getsid(0), 0)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_second_keeper_is_not_started_while_one_is_at_work(make_run: Any, eventually: Any) -> None:
+    run = make_run()
+    launch(run.folder)
+    eventually(run.state)
+    assert launch(run.folder) is False
+
+
+def test_of_two_keepers_started_at_once_one_goes_away_again(make_run: Any, eventually: Any, python: Any) -> None:
+    run = make_run()
+    launch(run.folder)
+    first = eventually(run.state)["pid"]
+    script = "from rollbook.keeper.process import main; import sys; main([sys.argv[1]])"
+    second = python(script, run.folder, stderr=subprocess.PIPE)
+    _, said = second.communicate(timeout=20)
+    assert second.returncode == 0
+    assert "another keeper is at work" in said
+    assert run.state()["pid"] == first
+
+
+def test_os_wait_never_sees_the_keeper(make_run: Any, python: Any, eventually: Any) -> None:
+    run = make_run(main=None)
+    trainer = python(TRAINER, run.folder, "os.wait")
+    said, _ = trainer.communicate(timeout=20)
+    assert said.strip() == "no children"
+
+
+def test_a_trainer_whose_output_is_captured_is_done_when_it_exits(tmp_path: Path, make_run: Any, python: Any) -> None:
+    run = make_run()
+    trainer = python(TRAINER, run.folder, "exit", stderr=subprocess.PIPE, stdin=subprocess.PIPE)
+    began = time.monotonic()
+    trainer.communicate(timeout=60)  # reads to the end of the pipe: would last as long as the keeper holds it
+    assert Lock(str(run.folder)).taken()  # it is still there: our own writer lives
+    assert time.monotonic() - began < 30
+
+
+def test_the_keeper_holds_no_descriptor_that_the_trainer_inherited(make_run: Any, eventually: Any) -> None:
+    run = make_run()
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    try:
+        launch(run.folder)
+        eventually(run.state)
+    finally:
+        os.close(write)
+    os.set_blocking(read, True)
+    assert os.read(read, 1) == b""  # the last writing end is closed
+    os.close(read)
+
+
+def test_ctrl_c_and_a_closed_terminal_do_not_reach_the_keeper(make_run: Any, eventually: Any, python: Any) -> None:
+    run = make_run()
+    trainer = python(TRAINER, run.folder, "sleep", process_group=0)
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "ready\n"
+    keeper = eventually(run.state)
+    os.killpg(trainer.pid, signal.SIGINT)
+    os.kill(keeper["pid"], signal.SIGINT)
+    os.kill(keeper["pid"], signal.SIGHUP)
+    trainer.wait(20)
+    run.log()({"alive": 1.0})
+    eventually(lambda: run.keeper_file("heartbeat").get(run.writer.id))
+    assert is_alive(keeper) is True
+
+
+def test_what_the_trainer_did_to_its_signals_does_not_reach_the_keeper(make_run: Any, eventually: Any) -> None:
+    run = make_run()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})
+    try:
+        launch(run.folder)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    pid = eventually(run.state)["pid"]
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("no /proc")
+    masks = dict(line.split(":\t") for line in status.read_text().splitlines() if line.startswith("Sig"))
+    assert int(masks["SigBlk"], 16) == 0
+    ignored = int(masks["SigIgn"], 16)
+    assert ignored & (1 << (signal.SIGINT - 1))
+    assert not ignored & (1 << (signal.SIGCHLD - 1))
+
+
+def test_the_trainers_death_signal_does_not_pass_to_the_keeper(make_run: Any, eventually: Any, python: Any) -> None:
+    if sys.platform != "linux":
+        pytest.skip("Linux")
+    run = make_run()
+    ask_to_die = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"  # PR_SET_PDEATHSIG
+    parent = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', *sys.argv[1:]]); time.sleep(600)"
+    process = python(parent, ask_to_die + TRAINER, run.folder, "sleep")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    keeper = eventually(run.state)
+    process.kill()
+    process.stdout.read()  # ends when the trainer has died, too
+    assert is_alive(keeper) is True
+
+
+def test_without_a_shell_the_new_process_forks_by_itself(
+    make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    real = os.posix_spawn
+
+    def without_shell(path: str, *arguments: Any, **options: Any) -> int:
+        if path == "/bin/sh":
+            raise FileNotFoundError(2, "No such file or directory", path)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", without_shell)
+    assert launch(run.folder) is True
+    pid = eventually(run.state)["pid"]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_system_whose_spawn_knows_no_sessions_gets_one_all_the_same(
+    make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    real = os.posix_spawn
+
+    def without_session(*arguments: Any, **options: Any) -> int:
+        if "setsid" in options:
+            raise NotImplementedError("setsid unavailable on this platform")
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", without_session)
+    assert launch(run.folder) is True
+    assert os.getsid(eventually(run.state)["pid"]) != os.getsid(0)
+
+
+def test_without_posix_spawn_a_keeper_is_started_all_the_same(
+    make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    monkeypatch.delattr(os, "posix_spawn")
+    assert launch(run.folder) is True
+    pid = eventually(run.state)["pid"]
+    assert os.getsid(pid) != os.getsid(0)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_program_without_an_interpreter_is_told_what_to_do(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run()
+    with pytest.raises(OSError, match="keeper='thread'"):
+        launch(run.folder, python="")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(OSError, match="keeper='thread'"):
+        launch(run.folder)
+
+
+def test_waiting_ends_when_no_keeper_is_at_work(make_run: Any) -> None:
+    run = make_run()
+    run.writer.close()
+    began = time.monotonic()
+    assert wait_done(run.folder, 30) is False
+    assert time.monotonic() - began < 10
+
+
+def test_waiting_has_its_budget(make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run()
+    launch(run.folder)
+    os.kill(eventually(run.state)["pid"], signal.SIGSTOP)
+    run.writer.close()
+    began = time.monotonic()
+    assert wait_done(run.folder, 0.2) is False
+    assert time.monotonic() - began < 5
+    os.kill(run.state()["pid"], signal.SIGCONT)
+
+
+def test_the_bell_rings_at_keepers_only(make_run: Any) -> None:
+    run = make_run()
+    assert launching._ring({**run.state(), "bell": "", "pid": os.getpid()}) is False
+    assert launching._ring({"bell": "USR1", "pid": os.getpid()}) is False
+
+
+def test_what_launch_imports_is_light(make_run: Any, python: Any) -> None:
+    script = "import sys; import rollbook.keeper.launch, rollbook.keeper.forward; print(*sorted(sys.modules))"
+    found = set(python(script).communicate(timeout=20)[0].split())
+    assert not {"subprocess", "dataclasses", "inspect", "msgspec", "numpy", "pyarrow"} & found
