@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -176,7 +178,7 @@ def test_a_sink_that_fails_is_offered_the_same_rows_after_growing_pauses(make_ru
         if forwarder.failures > before:
             tries.append(clock.now)
         clock.now += 0.1
-    pauses = [b - a for a, b in zip(tries, tries[1:], strict=False)]
+    pauses = [b - a for a, b in itertools.pairwise(tries)]
     assert pauses[0] == pytest.approx(0.5, abs=0.11)
     assert pauses[1] == pytest.approx(1.0, abs=0.11)
     assert max(pauses) == pytest.approx(60.0, abs=0.11)
@@ -410,11 +412,12 @@ def test_a_sink_object_that_fails_in_the_training_process_warns_once(make_run: A
     sink.broken = True
     local = LocalSinks(str(run.folder), [sink])
     run.log()({"i": 1.0})
-    with pytest.warns(UserWarning, match="no network") as found:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         local.step()
         local.step()
         local.close()
-    assert len(found) == 1
+    assert ["no network" in str(warning.message) for warning in found] == [True]
 
 
 def test_a_screen_does_not_show_earlier_attempts_again(make_run: Any) -> None:
