@@ -37,7 +37,7 @@ def main(
     Args:
       seed: of agent and environments; None counts up from run to run, so that two demos are two different runs.
       resume: the id of an unfinished demo run, or "" for the newest; None starts a new one.
-      steps: environment steps to train for; 100,000 are enough to solve the task.
+      steps: environment steps to train for; 200,000 if not said.
       dir: the folder of runs.
     Returns:
       The exit status: 0, or 130 after Ctrl-C, when the run is closed as killed and the way to go on is said.
@@ -64,7 +64,7 @@ def main(
     show = ["show", _short(run.folder)]
     print(f"$ rollbook {' '.join(show)}", flush=True)
     subprocess.run([sys.executable, "-c", "from rollbook.cli import main; main()", *show], check=False)
-    print(_what_next(place))
+    print(_what_next(root, place))
     return 0
 
 
@@ -107,14 +107,14 @@ def _short(folder: Path) -> str:
         return str(folder)
 
 
-def _what_next(place: str) -> str:
+def _what_next(root: Path, place: str) -> str:
     command = "rollbook"
     if shutil.which(command) is None:  # an environment that is not activated, as `make demo` makes it
         command = _short(Path(sys.executable).absolute().with_name("rollbook"))
     return "\n".join(
         (
             "What to try next:",
-            f"  {command} ls{place}",
+            f"  {command} ls" + (f" {root}" if place else ""),
             f'  {command} sql last \'select env_step, "test/return" from metrics where "test/return" > 0\'{place}',
             f"  {command} export last --table episodes -o episodes.csv{place}",
         )

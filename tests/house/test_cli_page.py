@@ -1,0 +1,55 @@
+"""The page of the command line has every command, and its examples run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click import Context
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.cli.app import app
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
+EXAMPLES = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run that has a bit of everything."""
+    place = tmp_path_factory.mktemp("cli")
+    with rollbook.init("cartpole", "ppo", seed=1, dir=place / "runs", sinks=[], keeper="inline") as run:
+        for step in range(50):
+            with run.timer("collect"):
+                run.log({"train/return": float(step), "test/return": float(step)}, env_step=step)
+        run.log_episode(return_=3.0, length=3, truncated=True, env_step=10)
+        run.log_samples(["a", "b"], reward=[0.2, 0.9])
+    return place
+
+
+def test_every_command_has_a_section() -> None:
+    sections = re.findall(r"^## rollbook (\w+)$", PAGE, re.MULTILINE)
+    assert sections == app.list_commands(Context(app))
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_an_example_of_the_page_runs(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ROLLBOOK_DIR", raising=False)
+    done = CliRunner().invoke(app, shlex.split(line)[1:], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", app.list_commands(Context(app)))
+def test_every_help_has_an_example(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--help"])
+    assert done.exit_code == 0
+    assert f"rollbook {command}" in done.output.partition("Example")[2]

@@ -1,0 +1,150 @@
+"""The main job: a real agent learns, rollbook records it, and a stop in the middle leaves no trace in the curves."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import NothingToResume
+
+pytest.importorskip("gymnasium")
+
+from rollbook.demo.agent import Agent
+from rollbook.demo.loop import CONFIG, train
+from rollbook.demo.train import main
+
+SMALL: dict[str, Any] = {
+    **CONFIG,
+    "env_steps": 2048,
+    "n_envs": 4,
+    "rollout_steps": 32,
+    "checkpoint_every_updates": 4,
+    "evaluation_episodes": 2,
+    "agent": {**CONFIG["agent"], "hidden": 8, "batch_size": 64, "passes": 2},
+}
+UPDATE = ["loss/policy", "loss/value", "entropy", "kl", "explained_variance", "learning_rate"]
+
+
+def small_run(folder: Path, **arguments: Any) -> rollbook.Run:
+    """A run of the demo that takes a second."""
+    return rollbook.init("cartpole", "ppo", dir=folder, sinks=[], keeper="inline", **arguments)
+
+
+def curves(folder: Path) -> dict[str, list[Any]]:
+    """What the book says about learning, episodes and evaluations: all of it but times and names."""
+    book = rollbook.open(folder).one("cartpole/ppo")
+    updates = book.metrics([f"update/{key}" for key in UPDATE], x="gradient_step").to_pylist()
+    tests = book.metrics(["test/return"], x="env_step").to_pylist()
+    episodes = book.episodes().to_pylist()
+    return {
+        "updates": [
+            (r["env_step"], r["gradient_step"], r["epoch"], *(r[f"update/{k}"] for k in UPDATE)) for r in updates
+        ],
+        "tests": [(r["env_step"], r["test/return"]) for r in tests],
+        "episodes": sorted((e["scope"], e["env_step"], e["env_index"], e["return"], e["length"]) for e in episodes),
+    }
+
+
+@pytest.mark.parametrize("stops", [(9,), (1, 5, 14)], ids=["once", "three times"])
+def test_a_run_that_was_stopped_and_resumed_reads_like_one_that_never_was(
+    stops: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the middle of an update, also before the first checkpoint; the curves are equal to the last bit."""
+    with small_run(tmp_path / "whole", seed=5, config=SMALL) as run:
+        train(run)
+    original = Agent.update
+    updates = 0
+
+    def interrupted(self: Agent, *args: Any, **kwargs: Any) -> dict[str, float]:
+        nonlocal updates
+        updates += 1
+        if updates in stops:
+            raise KeyboardInterrupt
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(Agent, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt), small_run(tmp_path / "parts", seed=5, config=SMALL) as run:
+        train(run)
+    assert rollbook.open(tmp_path / "parts").one("cartpole/ppo").status == "killed"
+    for _ in stops[1:]:
+        with pytest.raises(KeyboardInterrupt), small_run(tmp_path / "parts", resume="must") as run:
+            train(run)
+    with small_run(tmp_path / "parts", resume="must") as run:
+        assert run.attempt == len(stops) + 1
+        train(run)
+
+    whole, parts = curves(tmp_path / "whole"), curves(tmp_path / "parts")
+    assert len(whole["updates"]) == 16
+    assert parts["updates"] == whole["updates"]
+    assert parts["tests"] == whole["tests"]
+    assert parts["episodes"] == whole["episodes"]
+    everything = rollbook.open(tmp_path / "parts").one("cartpole/ppo").metrics(["update/entropy"], attempts="all")
+    assert everything.num_rows == updates - len(stops)
+
+
+def command(*arguments: str, cwd: Path, **kwargs: Any) -> subprocess.Popen[str]:
+    """`rollbook …` in a process of its own."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
+    code = "from rollbook.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
+    )  # fmt: skip
+
+
+def test_the_demo_solves_cartpole_and_says_what_to_do_next(tmp_path: Path) -> None:
+    done = command("demo", "--seed", "1", cwd=tmp_path)
+    out, err = done.communicate(timeout=100)
+    assert done.returncode == 0, err
+    book = rollbook.open(tmp_path / "runs").one("cartpole/ppo", seed=1)
+    assert book.status == "finished"
+    last = book.metrics(["test/return"], x="env_step").to_pylist()[-1]
+    assert last["test/return"] >= 475
+    assert last["env_step"] >= CONFIG["env_steps"]
+    assert "solved" in out
+    assert re.search(r"What to try next:(\n +\S*rollbook \w.*){3}", out)
+    assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
+    best = [row for row in book.checkpoints().to_pylist() if row["is_best"]]
+    assert best
+    evaluated = [e for e in book.episodes().to_pylist() if e["scope"] == "test"]
+    assert len(evaluated) == 20 * book.checkpoints().num_rows
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
+def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(tmp_path: Path) -> None:
+    first = command("demo", cwd=tmp_path, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("runs/cartpole/ppo-*/ckpt/iteration_*")) and time.monotonic() < deadline:
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 130, err
+    assert "rollbook demo --resume" in out
+    book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")
+    assert book.status == "killed"
+    reached = max(r["env_step"] for r in book.metrics(["update/entropy"], x="env_step").to_pylist())
+
+    second = command("demo", "--resume", "--steps", str(reached + 12_000), cwd=tmp_path)
+    out, err = second.communicate(timeout=100)
+    assert second.returncode == 0, err
+    book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")
+    assert (book.status, len(book.attempts)) == ("finished", 2)
+    steps = [row["env_step"] for row in book.metrics(["update/entropy"], x=None).to_pylist()]
+    assert steps == sorted(set(steps)), "the curve goes back"
+    assert steps[0] == 1024
+    assert steps[-1] >= reached + 12_000
+
+
+def test_resume_without_a_run_says_how_to_start_one(tmp_path: Path) -> None:
+    with pytest.raises(NothingToResume, match="rollbook demo"):
+        main(resume="", dir=tmp_path)

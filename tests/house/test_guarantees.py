@@ -1,0 +1,34 @@
+"""Every test that the page of guarantees names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
+
+
+def functions_in(path: Path) -> set[str]:
+    """The names of the test functions of a file."""
+    return set(re.findall(r"^ *def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
+
+
+def test_every_test_that_holds_a_promise_exists() -> None:
+    cited = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE)
+    assert len(cited) > 20
+    gone = [
+        f"{file}::{name}" for file, name in cited if not (ROOT / file).exists() or name not in functions_in(ROOT / file)
+    ]
+    assert not gone
+
+
+def test_every_test_that_holds_a_rule_exists() -> None:
+    everywhere = {name for path in (ROOT / "tests").rglob("test_*.py") for name in functions_in(path)}
+    assert not set(re.findall(r"`(test_\w+)`", PAGE)) - everywhere
+
+
+def test_each_of_the_25_hazards_has_its_rule() -> None:
+    rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|$", PAGE, re.MULTILINE)
+    assert [int(row[0]) for row in rows] == list(range(1, 26))
+    assert all(cell.strip() for row in rows for cell in row)
