@@ -212,9 +212,15 @@ def init(
         }
     )
     try:
-        os.makedirs(folder, exist_ok=True)
+        if found is None:
+            os.makedirs(place, exist_ok=True)
+            os.mkdir(folder)  # of two processes that make one id at one moment, one fails here
         writer.open()
         write_about(folder, about)
+    except FileExistsError:
+        raise RunIsLive(
+            f"init(run_id={run_id!r}): {folder} was made by another process this moment. Join it with attach()"
+        ) from None
     except OSError as err:
         raise RunError(
             f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another with dir="

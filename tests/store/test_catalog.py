@@ -1,0 +1,173 @@
+"""Finding, filtering and grouping runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rollbook
+from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
+from rollbook.store import catalog
+from rollbook.store.conditions import Condition
+
+
+def make(root: Path, project: str, name: str, identity: str, **about: Any) -> Path:
+    """A run that is nothing but its run.json."""
+    folder = root / project / f"{name}-{identity}"
+    folder.mkdir(parents=True)
+    page = {
+        "format": 1,
+        "id": identity,
+        "project": project,
+        "name": name,
+        "status": "finished",
+        "seed": None,
+        "tags": [],
+        "config": {},
+        "summary": {},
+        "clocks": ["env_step"],
+        "attempts": [{"n": 1, "parent": None, "cut": None, "writer": "w"}],
+        **about,
+    }
+    (folder / "run.json").write_text(json.dumps(page))
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "runs"
+    for seed in range(3):
+        make(root, "cartpole", "ppo", f"p{seed}", seed=seed, config={"lr": 10.0 ** -(seed + 2), "algo": "ppo"})
+    make(root, "cartpole", "dqn", "d0", seed=0, config={"lr": 1e-3, "algo": "dqn"}, tags=["paper"], status="crashed")
+    make(root, "ant", "sac", "s0", seed=0, config={"algo": "sac", "net": {"layers": 2}}, summary={"best": 5000})
+    (root / "notes").mkdir()
+    (root / "notes" / "todo.txt").write_text("not a run")
+    return root
+
+
+def ids(runs: rollbook.RunSet) -> list[str]:
+    return sorted(row["id"] for row in runs.table())
+
+
+def test_open_finds_all_runs_a_projects_runs_or_the_one_run(root: Path) -> None:
+    assert ids(rollbook.open(root)) == ["d0", "p0", "p1", "p2", "s0"]
+    assert ids(rollbook.open(root / "ant")) == ["s0"]
+    assert ids(rollbook.open(root / "ant" / "sac-s0")) == ["s0"]
+    assert len(rollbook.open(root / "notes")) == 0
+    with pytest.raises(RunNotFound, match="no such folder"):
+        rollbook.open(root / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("config.lr < 5e-3", ["d0", "p1", "p2"]),
+        ("config.algo == 'ppo' and seed in [0, 2]", ["p0", "p2"]),
+        ("not status == 'finished'", ["d0"]),
+        ("tags has 'paper' or summary.best >= 5000", ["d0", "s0"]),
+        ("config.net.layers == 2", ["s0"]),
+        ("config.lr == None", ["s0"]),
+        ("1e-4 <= config.lr < 1e-2", ["d0", "p1", "p2"]),
+        ("project != 'ant' and name not in ('dqn',)", ["p0", "p1", "p2"]),
+        ("config.missing > 3", []),
+        ("config.algo > 3", []),
+        ("seed == -1", []),
+    ],
+)
+def test_where_keeps_the_runs_for_which_the_condition_holds(root: Path, condition: str, expected: list[str]) -> None:
+    assert ids(rollbook.open(root).where(condition)) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "",
+        "config.lr <",
+        "__import__('os').system('true')",
+        "[x for x in tags]",
+        "seed + 1 == 2",
+        "lambda: 1",
+        "f'{seed}'",
+    ],
+)
+def test_a_condition_never_executes_anything(root: Path, condition: str) -> None:
+    with pytest.raises(BadInput, match="Write it like"):
+        rollbook.open(root).where(condition)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
+    with contextlib.suppress(BadInput):
+        Condition(text).holds({"seed": 1})
+
+
+def test_one_gives_the_book_or_lists_the_candidates(root: Path) -> None:
+    runs = rollbook.open(root)
+    assert runs.one("cartpole/ppo", seed=1).id == "p1"
+    assert runs.one("d0").id == "d0"
+    assert runs.one(config={"algo": "sac"}).id == "s0"
+    with pytest.raises(AmbiguousRun, match=r"3 runs fit.*p0 \(seed 0"):
+        runs.one("cartpole/ppo")
+    with pytest.raises(RunNotFound, match="Candidates: cartpole/ppo"):
+        runs.one("ppo", seed=9)
+
+
+def test_group_by_splits_a_set_by_a_field(root: Path) -> None:
+    groups = rollbook.open(root).group_by("config.algo")
+    assert {name: ids(group) for name, group in groups.items()} == {
+        "dqn": ["d0"],
+        "ppo": ["p0", "p1", "p2"],
+        "sac": ["s0"],
+    }
+    assert ids(rollbook.open(root).filter(lambda row: row["seed"] == 2)) == ["p2"]
+    assert ids(rollbook.open(root)[:2]) == sorted(row["id"] for row in rollbook.open(root).table()[:2])
+
+
+def test_damaged_runs_are_passed_over(root: Path) -> None:
+    (root / "ant" / "sac-s0" / "run.json").write_bytes(b"\x00\xff{")
+    assert ids(rollbook.open(root)) == ["d0", "p0", "p1", "p2"]
+
+
+def test_a_change_is_seen_at_the_next_listing(root: Path) -> None:
+    before = rollbook.open(root)
+    path = root / "ant" / "sac-s0" / "run.json"
+    page = json.loads(path.read_text())
+    page["summary"] = {"best": 6000}
+    path.write_text(json.dumps(page) + " ")
+    assert before.where("summary.best == 5000").table()
+    assert ids(rollbook.open(root).where("summary.best == 6000")) == ["s0"]
+
+
+def test_a_large_folder_is_listed_from_the_cache_without_reading_runs(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(300):
+        make(root, "many", "run", f"{n:04d}", seed=n)
+    first = rollbook.open(root).table()
+    monkeypatch.setattr(catalog, "_known", {})  # another process
+    read = []
+    real = catalog.read_run
+    monkeypatch.setattr(catalog, "read_run", lambda path: read.append(path) or real(path))
+    assert rollbook.open(root).table() == first
+    assert not read
+    assert not [name for _, _, names in os.walk(root) for name in names if "catalog" in name], "nothing is put in a run"
+
+
+def test_a_run_whose_process_vanished_is_crashed_and_one_elsewhere_stale(root: Path) -> None:
+    from rollbook.journal import liveness
+
+    for name, change in (("dead", {"pid": 2**22 + 1}), ("far", {"boot_id": "other", "host": "elsewhere"})):
+        folder = make(root, "p", name, name, status="running", attempts=[{"n": 1, "writer": "w"}])
+        journal = folder / "data" / "journal" / "w"
+        journal.mkdir(parents=True)
+        (journal / "writer.json").write_text(json.dumps({**liveness.identity(), **change}))
+    status = {row["id"]: row["status"] for row in rollbook.open(root / "p").table()}
+    assert status == {"dead": "crashed", "far": "stale"}
