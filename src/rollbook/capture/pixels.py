@@ -1,0 +1,159 @@
+"""Pictures of any make as rows of bytes: [height, width, channels] uint8, channels last.
+
+Taken are numpy arrays and whatever turns into one (tensors, nested lists), Pillow images, and matplotlib figures:
+uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+__all__ = ["figure_pixels", "frames_of", "is_figure", "picture_of"]
+
+_CHANNELS = (1, 3, 4)
+
+
+def picture_of(image: Any, *, channels_first: bool = False) -> NDArray[Any]:
+    """One picture as [height, width, channels] uint8; a copy only where it has to be.
+
+    Args:
+      channels_first: `image` is [channels, height, width].
+    Raises:
+      BadInput: it is no picture; says what it is and what to do.
+    """
+    if is_figure(image):
+        return figure_pixels(image)
+    if hasattr(image, "mode") and hasattr(image, "convert") and hasattr(image, "tobytes"):
+        image = _from_pillow(image)
+        channels_first = False
+    array = _array(image)
+    if array.ndim == 2:
+        array = array[:, :, None]
+    elif channels_first and array.ndim == 3:
+        array = array.transpose(1, 2, 0)
+    if array.ndim != 3 or array.shape[2] not in _CHANNELS:
+        what = "a picture is [height, width] or [height, width, 1, 3 or 4]"
+        raise BadInput(_wrong_shape(what, array, channels_first))
+    if not array.size:
+        raise BadInput(f"a picture of shape {array.shape} has no pixels. Log one that has")
+    pixels: NDArray[Any] = _as_bytes(array)
+    return pixels
+
+
+def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray[Any]]:
+    """The frames of a film one by one, each as `picture_of` gives it and all of one shape.
+
+    Args:
+      frames: an array [time, height, width, channels] or [time, height, width], or anything that gives pictures one by
+        one; what it gives is not kept.
+    Raises:
+      BadInput: while iterating: it is no film, or a frame differs in shape from the first.
+    """
+    if hasattr(frames, "detach") or (hasattr(frames, "shape") and hasattr(frames, "dtype")):
+        frames = _array(frames)
+        grey = frames.ndim == 3 and frames.shape[0 if channels_first else 2] not in _CHANNELS
+        if frames.ndim != 4 and not grey:
+            what = "a film is [time, height, width] or [time, height, width, 1, 3 or 4], one picture is for log_image"
+            raise BadInput(_wrong_shape(what, frames, channels_first))
+    elif isinstance(frames, (str, bytes)) or not hasattr(frames, "__iter__"):
+        raise BadInput(f"a film is an array or pictures one by one; found {type(frames).__name__}. Pass a list of them")
+    shape = None
+    for number, frame in enumerate(frames):
+        picture = picture_of(frame, channels_first=channels_first)
+        if shape is None:
+            shape = picture.shape
+        elif picture.shape != shape:
+            raise BadInput(
+                f"frame {number} of a film has shape {picture.shape} where the first has {shape}. Make all frames of "
+                "one size, or log them as several films"
+            )
+        yield picture
+
+
+def is_figure(value: Any) -> bool:
+    """Whether this is a matplotlib figure, or something that has one (axes, seaborn's grids)."""
+    figure = value if hasattr(value, "savefig") else getattr(value, "figure", None)
+    return hasattr(figure, "set_canvas") and hasattr(figure, "canvas")
+
+
+def figure_pixels(figure: Any) -> NDArray[Any]:
+    """A matplotlib figure at its own size and dpi. It stays open, on the canvas it had.
+
+    Raises:
+      BadInput: it is none.
+    """
+    if not is_figure(figure):
+        raise BadInput(
+            f"log_figure takes a matplotlib figure; found {type(figure).__module__}.{type(figure).__name__}. Render it "
+            "to pixels with its own library and use log_image"
+        )
+    import numpy
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    if not hasattr(figure, "set_canvas"):
+        figure = figure.figure
+    before = figure.canvas
+    try:
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        pixels = numpy.array(canvas.buffer_rgba())
+    finally:
+        figure.set_canvas(before)
+    return pixels if (pixels[:, :, 3] != 255).any() else numpy.ascontiguousarray(pixels[:, :, :3])
+
+
+def _from_pillow(image: Any) -> Any:
+    mode = image.mode
+    if mode not in ("L", "RGB", "RGBA"):
+        # "I;16" and "F" have more than 8 bits: to be scaled by whoever knows their range
+        if mode.startswith(("I", "F")):
+            raise BadInput(f"a Pillow image of mode {mode!r} has no 8-bit pixels. Convert it with .convert('L')")
+        image = image.convert("RGBA" if "A" in mode or "transparency" in getattr(image, "info", {}) else "RGB")
+    import numpy
+
+    return numpy.asarray(image)
+
+
+def _array(image: Any) -> Any:
+    import numpy
+
+    if hasattr(image, "detach"):
+        image = image.detach().cpu()
+        if str(getattr(image, "dtype", "")) == "torch.bfloat16":
+            image = image.float()
+    try:
+        return numpy.asarray(image)
+    except (TypeError, ValueError) as err:
+        raise BadInput(f"found {type(image).__name__}, which is no array of pixels ({err}). Pass numbers") from None
+
+
+def _as_bytes(array: Any) -> Any:
+    import numpy
+
+    if array.dtype == numpy.uint8:
+        return array
+    if array.dtype.kind == "b":
+        return array.astype(numpy.uint8) * numpy.uint8(255)
+    if array.dtype.kind != "f":
+        raise BadInput(
+            f"pixels are uint8, bool, or floats in [0, 1]; found {array.dtype}. Convert them with .astype(numpy.uint8)"
+        )
+    low, high = float(array.min()), float(array.max())
+    if not (low >= 0.0 and high <= 1.0):  # NaN fails as well
+        hint = "divide by 255" if low >= 0.0 and 1.0 < high <= 255.0 else "scale them, and replace NaN"
+        raise BadInput(f"float pixels lie in [0, 1]; found {low:g} to {high:g}. Convert them to uint8, or {hint}")
+    return numpy.rint(array * 255.0).astype(numpy.uint8)
+
+
+def _wrong_shape(what: str, array: Any, channels_first: bool) -> str:
+    hint = "Reorder its axes"
+    if not channels_first and array.ndim >= 3 and array.shape[-3] in _CHANNELS:
+        hint = "If the channels come first, say channels_first=True"
+    return f"{what}; found shape {tuple(array.shape)}{' with the channels first' if channels_first else ''}. {hint}"
