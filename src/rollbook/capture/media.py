@@ -55,6 +55,7 @@ class Media:
         self._folder = os.fspath(folder)
         self._count = count
         self._most_spooled = most_spooled
+        self._room = (0, float("-inf"))  # bytes free in the spool, and when that was counted
         self.bytes_kept = 0
 
     def log_image(
@@ -173,12 +174,14 @@ class Media:
         """Write raw pixels and, last, the note that tells the keeper of them."""
         spool = os.path.join(self._folder, encode.SPOOL)
         os.makedirs(spool, exist_ok=True)
-        room = self._most_spooled - _bytes_in(spool)
+        room = self._free(spool)
         raw = os.path.join(spool, f"{name}.raw")
         frames, size, shape = 0, 0, (0, 0, 0)
         try:
             with open(raw, "wb", buffering=0) as file:
                 for picture in pictures:
+                    if size + picture.nbytes > room:
+                        room = self._free(spool, again=True) + size
                     if size + picture.nbytes > room:
                         raise BadInput(
                             f"{self._most_spooled} bytes of pictures wait for the keeper, which does not keep up or "
@@ -193,14 +196,24 @@ class Media:
                 "format": 1, "kind": kind, "path": f"media/{name}.{suffix}", "width": width, "height": height,
                 "channels": channels, "frames": frames, "fps": fps,
             }  # fmt: skip
-            _write_whole(os.path.join(spool, f"{name}.json"), json.dumps(note).encode())
+            text = json.dumps(note).encode()
+            _write_whole(os.path.join(spool, f"{name}.json"), text)
         except BaseException:
             _unlink(raw)
             raise
         self.bytes_kept += size
+        free, counted = self._room
+        self._room = free - size - len(text), counted
         spooled = f"{encode.SPOOL}/{name}.raw"
         fields = ("path", "width", "height", "channels", "frames", "fps")
         return {**{field: note[field] for field in fields}, "spool": spooled}
+
+    def _free(self, spool: str, again: bool = False) -> int:
+        """Bytes that may still be spooled; counted anew at most once a second, unless it matters."""
+        now = time.monotonic()
+        if again or now - self._room[1] > 1.0:
+            self._room = self._most_spooled - _bytes_in(spool), now
+        return self._room[0]
 
     def _refuse(self, key: str, why: str) -> None:
         self._count("media_refused", 1, f"{key!r} was not kept: {why}")
