@@ -96,9 +96,24 @@ GROUPS: dict[str, Group] = {
         overrides=("setuptools>=60,<81", "numpy<2", "pandas<2"),
         modules=("torch", "pandas", "rdkit"),
     ),
+    # Its repository is on no registry: tests look for a checkout in $ROLLBOOK_SPINNINGUP. mpich brings mpiexec.
+    "spinningup": Group(
+        packages=("mpi4py>=4", "mpich", "joblib", "scipy", "pandas", "gymnasium[classic-control]>=1.2,<1.3"),
+        modules=("torch", "mpi4py.MPI", "gymnasium", "joblib"),
+    ),
     "rllib": Group(
         packages=("ray[rllib,tune]==2.60.0", "gymnasium[classic-control]>=1.2,<1.3", "tensorboardX>=2.6", "pandas"),
         modules=("ray.rllib", "ray.tune", "gymnasium"),
+    ),
+    "trackers": Group(
+        packages=("wandb>=0.31,<0.32", "mlflow-skinny>=3.17,<3.18", "trackio>=0.43,<0.44"),
+        torch=False,
+        modules=("wandb", "mlflow", "trackio"),
+    ),
+    "neptune": Group(
+        packages=("neptune==1.14.0", "setuptools<81"),
+        torch=False,
+        modules=("neptune",),
     ),
 }
 

@@ -32,6 +32,11 @@ class NewRun:
         self.fields = {}
         self.stopped = False
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(f"the real client refuses {name} with an error that is no AttributeError")
+
     def __getitem__(self, name):
         run = self
 

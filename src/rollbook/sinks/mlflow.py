@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from rollbook._optional import need
 from rollbook.sinks._plain import file_name
@@ -31,6 +32,7 @@ class Mlflow:
 
     Each value goes with its own time and step, so nothing has to increase. A row delivered twice is kept once by stores
     that are databases; file stores show the same point twice. Characters MLflow refuses in names become "_".
+    In a file store, where "loss" is a file and cannot be a folder too, "loss/policy" beside it becomes "loss_/policy".
 
     Args:
       tracking_uri: the store; by default what MLflow's own settings say.
@@ -49,7 +51,9 @@ class Mlflow:
         self._metric: Any = None
         self._id = ""
         self._folder = Path()
-        self._is_final = False
+        self._is_final = self._is_file_store = False
+        self._names: dict[str, str] = {}  # key -> name of its metric
+        self._taken: set[str] = set()
 
     def open(self, run: RunInfo) -> None:
         """Begin the run, or find the one with this id and go on."""
@@ -60,6 +64,9 @@ class Mlflow:
         self._folder, self._clocks = Path(run.folder), run.clocks
         self._x = self._asked_x or run.x
         self._is_final = False
+        self._names, self._taken = {}, set()
+        uri = self._uri or need("mlflow", extra="mlflow", why="the MLflow sink").get_tracking_uri()
+        self._is_file_store = urlsplit(str(uri)).scheme in ("", "file")
         name = self._experiment or run.project
         experiment = client.get_experiment_by_name(name)
         place = experiment.experiment_id if experiment is not None else client.create_experiment(name)
@@ -68,6 +75,7 @@ class Mlflow:
             self._id = found[0].info.run_id
             client.update_run(self._id, status="RUNNING")
             known = set(found[0].data.params)
+            self._taken = set(found[0].data.metrics)
         else:
             tags = {ID_TAG: run.id, **{f"rollbook.tag.{file_name(tag)}": tag for tag in run.tags}}
             if run.group:
@@ -100,11 +108,26 @@ class Mlflow:
         if client is not None and self._is_final:
             client.set_terminated(self._id, "FINISHED")
 
+    def _name(self, key: str) -> str:
+        """The name of a metric. In a file store "loss" is a file, so "loss/policy" becomes "loss_/policy"."""
+        name = self._names.get(key)
+        if name is None:
+            name = _named(key)
+            while self._is_file_store and self._clashes(name):
+                first, slash, rest = name.partition("/")
+                name = f"{first}_{slash}{rest}"
+            self._names[key] = name
+            self._taken.add(name)
+        return name
+
+    def _clashes(self, name: str) -> bool:
+        return any(name.startswith(f"{taken}/") or taken.startswith(f"{name}/") for taken in self._taken)
+
     def _metrics(self, row: Row) -> Iterator[Any]:
         step, _ = step_of(row, self._x, self._clocks)
         for key, value in row.values.items():
             if isinstance(value, (float, int)):
-                yield self._metric(_named(key), as_float(value), int(row.time * 1000), step)
+                yield self._metric(self._name(key), as_float(value), int(row.time * 1000), step)
             elif isinstance(value, str):
                 self._client.log_text(self._id, value, f"text/{file_name(key)}/{step}.txt")
             elif isinstance(value, (Image, Video)):

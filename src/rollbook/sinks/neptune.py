@@ -141,11 +141,14 @@ class Neptune:
         path = (self._folder / image.path).resolve()
         if not path.is_relative_to(self._folder.resolve()) or not path.is_file():
             return
-        if hasattr(self._run, "log_image"):
+        if _offers(self._run, "log_image"):
             self._run.log_image(name, str(path))
-        else:
-            types = need("neptune.types", extra="neptune", why="the Neptune sink")
+            return
+        types = need("neptune.types", extra="neptune", why="the Neptune sink")
+        try:
             self._run[name].append(types.File(str(path)))
+        except Exception:  # the client looks into the file; what it takes for no picture would be refused for ever
+            return
 
 
 def send(experiment: Any, name: str, value: Any, index: float | None, time: float | None = None) -> None:
@@ -159,7 +162,7 @@ def send(experiment: Any, name: str, value: Any, index: float | None, time: floa
     if number is not None:
         number = as_float(number)
     sent = str(value) if number is None else number
-    if hasattr(experiment, "log_metric"):
+    if _offers(experiment, "log_metric"):
         log = experiment.log_text if number is None else experiment.log_metric
         if index is None:
             log(name, sent)
@@ -170,8 +173,16 @@ def send(experiment: Any, name: str, value: Any, index: float | None, time: floa
     experiment[name].append(sent, step=index, **more)
 
 
+def _offers(experiment: Any, method: str) -> bool:
+    """Whether an experiment has a method of the old client. Today's runs raise something of their own when asked."""
+    try:
+        return callable(getattr(experiment, method))
+    except Exception:
+        return False
+
+
 def _set(experiment: Any, name: str, value: Any) -> None:
-    if hasattr(experiment, "set_property"):
+    if _offers(experiment, "set_property"):
         experiment.set_property(name, value)
     else:
         experiment[name] = value

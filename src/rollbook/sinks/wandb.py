@@ -88,7 +88,7 @@ class Wandb:
             self._run.log(values)
 
     def close(self) -> None:
-        """Wait until the client has let go of everything."""
+        """Finish the run. The client's service process has all rows then, and may still be writing for a moment."""
         run, self._run = self._run, None
         if run is not None:
             run.finish()

@@ -1,0 +1,68 @@
+"""The Neptune sink with Neptune's own client in its offline mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rollbook import sinks, testing
+from rollbook.protocols import Row
+from rollbook.sinks.neptune import NeptuneLogger
+from rollbook.values import Image
+
+GROUPS = ("neptune",)
+
+PNG = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde"
+    b"\x00\x00\x00\x0cIDATx\x9cc\xf8\xcf\xc0\x00\x00\x03\x01\x01\x00\xc9\xfe\x92\xef\x00\x00\x00\x00IEND\xaeB`\x82"
+)
+
+
+def operations(folder: Path) -> str:
+    """All that the offline client wrote down."""
+    return "".join(path.read_text("utf-8") for path in sorted((folder / ".neptune").rglob("data-*.log")))
+
+
+def test_the_offline_client_writes_every_value_with_its_step(own_place, tmp_path):
+    run = testing.some_run(tmp_path / "run")
+    (run.folder / "media").mkdir(parents=True)
+    (run.folder / "media" / "a.png").write_bytes(PNG)
+    (run.folder / "media" / "b.png").write_bytes(b"no picture at all")
+    sink = sinks.make("neptune", mode="offline", all=True)
+    sink.open(run)
+    sink.write([Row(1_700_000_000.5, {"env_step": 0}, {"train/return": 1.5, "note": "hello"})])
+    sink.write([Row(1_700_000_001.5, {"env_step": 10}, {"train/return": 2.5, "bad": float("nan")}, seq=2)])
+    sink.write(
+        [
+            Row(
+                1_700_000_002.5,
+                {"env_step": 10},
+                {"pic": Image("media/a.png", 1, 1), "bad": Image("media/b.png", 1, 1)},
+                seq=3,
+            )
+        ]
+    )
+    sink.close()
+    sink.close()
+    found = operations(own_place)
+    assert '"path": ["train", "return"]' in found
+    assert '{"value": 1.5, "step": 0, "ts": 1700000000.5}' in found
+    assert '{"value": 2.5, "step": 10, "ts": 1700000001.5}' in found
+    assert '"value": "hello"' in found
+    assert '"path": ["config", "net", "hidden"]' in found
+    assert '"path": ["pic"]' in found
+    assert '"path": ["bad"]' not in found
+
+
+def test_the_articles_logger_writes_to_a_run_of_todays_client(own_place):
+    import neptune
+
+    experiment = neptune.init_run(mode="offline", capture_hardware_metrics=False, source_files=[], git_ref=False)
+    logger = NeptuneLogger(experiment, prefix="train", index_name="episodes")
+    logger.write({"episode_return": 21.5, "episodes": 0})
+    logger.write({"episode_return": 22.5, "episodes": 1})
+    logger.close()
+    experiment.stop()
+    found = operations(own_place)
+    assert '"path": ["train", "episode_return"]' in found
+    assert '"value": 21.5, "step": 0' in found
+    assert '"value": 22.5, "step": 1' in found
