@@ -127,14 +127,15 @@ class Environment:
         """Take a callback out. An earlier one of the same name is found under that name again."""
         if not any(cb is other for other in self.cbs):
             return
+        name = cb.name
         self.cbs = [other for other in self.cbs if other is not cb]
-        cb.environment = cb.batch_state = None
-        if self.__dict__.get(cb.name) is cb:
-            earlier = [other for other in self.cbs if other.name == cb.name]
+        if self.__dict__.get(name) is cb:
+            earlier = [other for other in self.cbs if other.name == name]
             if earlier:
-                setattr(self, cb.name, earlier[-1])
+                setattr(self, name, earlier[-1])
             else:
-                delattr(self, cb.name)
+                delattr(self, name)
+        cb.environment = cb.batch_state = None
 
     def remove_cbs(self, cbs: Sequence[Any]) -> None:
         """Take callbacks out."""

@@ -1,0 +1,75 @@
+"""LightZero and DI-engine: their experiment folder, their text logs and their TensorBoard file, over a run.
+
+    from rollbook.adapters.lightzero import train_muzero        # instead of: from lzero.entry import train_muzero
+
+    train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
+
+Any other training of theirs runs inside `with recording(run):`; a pipeline of middleware takes `online_logger(run)`.
+Without LightZero, CollectorLog, EvaluatorLog, LearnerLog and BufferLog write the same folder for any loop.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rollbook.adapters.lightzero.buffer import BufferLog
+from rollbook.adapters.lightzero.collector import CollectorLog
+from rollbook.adapters.lightzero.evaluator import EvaluatorLog
+from rollbook.adapters.lightzero.events import EventWriter
+from rollbook.adapters.lightzero.experiment import Experiment
+from rollbook.adapters.lightzero.learner import LearnerLog
+from rollbook.adapters.lightzero.middleware import online_logger
+from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor
+from rollbook.adapters.lightzero.text import TextLogger
+
+__all__ = [
+    "BufferLog",
+    "CollectorLog",
+    "EvaluatorLog",
+    "EventWriter",
+    "Experiment",
+    "LearnerLog",
+    "TextLogger",
+    "build_logger",
+    "get_tabulate_vars",
+    "get_tabulate_vars_hor",
+    "online_logger",
+    "recording",
+]
+
+
+def build_logger(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    need_tb: bool = True,
+    need_text: bool = True,
+    text_level: int | str = "INFO",
+    *,
+    run: Any = None,
+) -> tuple[TextLogger | None, EventWriter | None]:
+    """DI-engine's `build_logger`: a text logger at `<path>/<name>_logger.txt` and a TensorBoard writer.
+
+    Two loggers of one name and different paths have nothing to do with each other, and Python's root logger stays as it
+    is. The writer's events go into the one event file of the run, and into its book.
+
+    Args:
+      run: a Run or an Experiment for the writer; None takes the current run, or opens one.
+    """
+    from rollbook.adapters.lightzero.experiment import experiment_of
+
+    text = TextLogger(path, name or "default", text_level) if need_text else None
+    return text, (experiment_of(run).events if need_tb else None)
+
+
+def __getattr__(name: str) -> Any:
+    """`recording`, and LightZero's entry functions, loaded when they are asked for."""
+    if name == "recording":
+        from rollbook.adapters.lightzero.bridge import recording
+
+        return recording
+    from rollbook.adapters.lightzero.entry import ENTRIES, entry
+
+    if name in ENTRIES:
+        return entry(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

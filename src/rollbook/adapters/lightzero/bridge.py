@@ -1,0 +1,234 @@
+"""The real LightZero and DI-engine, writing to a run: what they log is taken over while a `recording` lasts.
+
+    with recording(run):
+        train_muzero([main_config, create_config], seed=0, max_env_step=100_000)       # LightZero's own
+
+Their entry functions build their writers, text loggers and folders themselves and take none as arguments. So for the
+time of a recording, the names under which their modules know these things stand for ours; afterwards all is as before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.adapters import _versions
+from rollbook.adapters.lightzero.buffer import BufferLog
+from rollbook.adapters.lightzero.collecting import CollectorBridge, collector_classes
+from rollbook.adapters.lightzero.evaluating import EvaluatorBridge, evaluator_classes
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.learning import LearnerBridge
+
+__all__ = ["recording"]
+
+LIGHTZERO, DI_ENGINE = ">=0.1,<0.3", ">=0.5,<0.6"
+_WHY = "rollbook.adapters.lightzero.recording"
+
+
+@contextmanager
+def recording(
+    run: Any = None, *, save_evaluated: bool = True, terminal: bool = True, compat: bool = False, **options: Any
+) -> Iterator[Experiment]:
+    """For the time of this block, LightZero and DI-engine write to a run, and its folder is the experiment's.
+
+    Args:
+      run: a Run or an Experiment; None takes the current run, or opens one, which ends with the block.
+      save_evaluated: save the model of every evaluation, so that `ckpt_name` names a file; otherwise it is empty where
+        there is none.
+      terminal: show messages on the standard error as well.
+      compat: LightZero's own numbers where they are wrong.
+      options: of `rollbook.init`, if a run has to be opened.
+    Raises:
+      MissingExtra, UnsupportedVersion: DI-engine is not there, or in a version this was not written for.
+    """
+    _check_versions()
+    if run is None and not options:
+        experiment = experiment_of(None)
+    elif run is None:
+        experiment = Experiment(None, options={"project": "lightzero", **options})
+    else:
+        experiment = experiment_of(run)
+    experiment.terminal, experiment.compat = terminal, compat
+    patches = _Patches()
+    try:
+        _install(patches, experiment, save_evaluated)
+        yield experiment
+    except BaseException as err:
+        patches.undo()
+        if experiment.opened_here:
+            experiment.run.finish("killed" if isinstance(err, KeyboardInterrupt) else "crashed")
+        raise
+    else:
+        patches.undo()
+        if experiment.opened_here:
+            experiment.run.finish()
+
+
+def _check_versions() -> None:
+    _versions.require("DI-engine", DI_ENGINE, extra="lightzero", why=_WHY)
+    found = _versions.installed("LightZero")
+    if found is not None:
+        _versions.check("LightZero", found, LIGHTZERO)
+
+
+class _Patches:
+    """Names that stand for something else for a while."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        self._before.append((owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+    def everywhere(self, what: Any, instead: Any) -> None:
+        """Let `instead` stand for `what` under every name by which a module of theirs knows it."""
+        for title, module in list(sys.modules.items()):
+            if title.partition(".")[0] not in ("ding", "lzero", "zoo", "dizoo"):
+                continue
+            for name, value in list(vars(module).items()):
+                if value is what:
+                    self.set(module, name, instead)
+
+    def undo(self) -> None:
+        for owner, name, value in reversed(self._before):
+            setattr(owner, name, value)
+        self._before = []
+
+
+def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) -> None:
+    _load_modules()
+    log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY)
+    patches.everywhere(log_helper.build_logger, _build_logger(experiment))
+    config = need("ding.config.config", extra="lightzero", why=_WHY)
+    patches.everywhere(config.compile_config, _compile_config(config.compile_config, experiment))
+    writer = need("tensorboardX", extra="lightzero", why=_WHY).SummaryWriter
+    patches.everywhere(writer, lambda *_, **__: experiment.events)
+
+    learner = LearnerBridge(experiment)
+    hooks = need("ding.worker.learner.learner_hook", extra="lightzero", why=_WHY)
+    patches.set(hooks.LogShowHook, "__call__", lambda hook, engine: learner.show(hook, engine))
+    patches.set(hooks.SaveCkptHook, "__call__", learner.saving(hooks.SaveCkptHook.__call__))
+    evaluator = EvaluatorBridge(experiment, save_evaluated)
+    learner.score = evaluator.score
+    for cls in evaluator_classes():
+        patches.set(cls, "eval", evaluator.around(cls.eval))
+    collector = CollectorBridge(experiment)
+    for cls in collector_classes():
+        patches.set(cls, "collect", collector.around_collect(cls.collect))
+        patches.set(cls, "_output_log", collector.around_output(cls._output_log))
+    _install_buffer(patches, experiment)
+
+
+def _load_modules() -> None:
+    """The modules that hold the names, as far as they are installed; those not imported yet would be missed."""
+    from importlib import import_module
+
+    for name in ("ding.entry", "ding.worker", "lzero.entry", "lzero.worker"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            continue
+
+
+def _build_logger(experiment: Experiment) -> Callable[..., Any]:
+    def build_logger(
+        path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True, text_level: Any = None
+    ) -> tuple[Any, Any]:
+        del path, text_level
+        return (experiment.text(name or "default") if need_text else None), (experiment.events if need_tb else None)
+
+    return build_logger
+
+
+def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Callable[..., Any]:
+    """The experiment's folder is the run's; the two configuration files are written by the run, from the same data."""
+
+    def compile_config(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            cfg["exp_name"] = os.path.relpath(experiment.folder)
+        except ValueError:  # another drive (Windows)
+            cfg["exp_name"] = str(experiment.folder)
+        kwargs.update(save_cfg=False, renew_dir=False)
+        compiled = theirs(cfg, *args, **kwargs)
+        run = experiment.run
+        try:
+            from rollbook.capture.config import plain
+
+            run.config.update(plain(compiled)[0])
+            if run.seed is None and isinstance(compiled.get("seed"), int):
+                run.seed = run.about["seed"] = compiled["seed"]
+            run.write_about()
+        except Exception as err:
+            run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
+        return compiled
+
+    return compile_config
+
+
+def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
+    """LightZero's two functions about the game buffer: their numbers become one report of the buffer log."""
+    try:
+        utils = need("lzero.entry.utils", extra="lightzero", why=_WHY)
+    except ImportError:
+        return
+    log = BufferLog(experiment)
+    gathered = _Gathered()
+    slow = _Rarely()
+
+    def memory(train_iter: int, buffer: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+        if writer is not None:
+            slow(lambda: theirs_memory(train_iter, buffer, gathered, *args, **kwargs))
+
+    def run_time(train_iter: int, buffer: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+        if writer is None:
+            return
+        theirs_time(train_iter, buffer, gathered, *args, **kwargs)
+        fields, gathered.values = gathered.values, {}
+        if fields:
+            have = fields.get("num_of_transitions", fields.get("num_transitions"))
+            log.report(train_iter, current_have=have, **{name.replace("/", "_"): v for name, v in fields.items()})
+            for tag, value in gathered.take_native().items():
+                experiment.events.write([({tag: value}, train_iter)])
+
+    theirs_memory = utils.log_buffer_memory_usage
+    theirs_time = utils.log_buffer_run_time
+    patches.everywhere(theirs_memory, memory)
+    patches.everywhere(theirs_time, run_time)
+
+
+class _Gathered:
+    """Stands for a writer and keeps what it is told: {name without "Buffer/" and "Task_0/": number}."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._native: dict[str, Any] = {}
+
+    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+        del step
+        self._native[tag] = value
+        self.values[tag.removeprefix("Buffer/").removeprefix("Task_0/")] = value
+
+    def take_native(self) -> Mapping[str, Any]:
+        found, self._native = self._native, {}
+        return found
+
+
+class _Rarely:
+    """Does something unless it would take more than a twentieth of the time: LightZero measures its whole buffer."""
+
+    def __init__(self) -> None:
+        self._not_before = 0.0
+
+    def __call__(self, work: Callable[[], Any]) -> None:
+        begun = time.monotonic()
+        if begun < self._not_before:
+            return
+        work()
+        done = time.monotonic()
+        self._not_before = done + 19 * (done - begun)

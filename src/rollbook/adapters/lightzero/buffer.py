@@ -1,0 +1,80 @@
+"""BufferLog: what goes through the replay buffer.
+
+    log = BufferLog(run)
+    log.pushed(len(new)); log.removed(len(old)); log.sampled(batch_size)
+    log.report(train_iter, current_have=len(buffer))
+
+LightZero's document shows `log/buffer/buffer_logger.txt` and does not say what is in it, and today's LightZero writes
+none for MuZero. These are the fields: `pushed_in`, `sampled_out`, `removed` (transitions since the last report),
+`current_have` (transitions in the buffer), their totals `total_pushed_in`, `total_sampled_out`, `total_removed`, and
+whatever else a report is given (num_of_game_segments, memory_usage …).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
+
+__all__ = ["BufferLog"]
+
+_FLOWS = ("pushed_in", "sampled_out", "removed")
+
+
+class BufferLog:
+    """Counts what goes in and out, and reports it.
+
+    Args:
+      run: a Run or an Experiment; None takes the current run, or opens one.
+      instance_name: the component: names its folder, its keys and its tags.
+    """
+
+    def __init__(self, run: Any = None, instance_name: str = "buffer") -> None:
+        self.experiment: Experiment = experiment_of(run)
+        self.instance_name = instance_name
+        self._flows = dict.fromkeys(_FLOWS, 0)
+        self._used = False
+        self.totals = {n: int(self.experiment.last(f"{instance_name}/total_{n}") or 0) for n in _FLOWS}
+
+    def pushed(self, n: int) -> None:
+        """n transitions went in."""
+        self._add("pushed_in", n)
+
+    def sampled(self, n: int) -> None:
+        """n transitions were handed to the learner; they stay."""
+        self._add("sampled_out", n)
+
+    def removed(self, n: int) -> None:
+        """n transitions were thrown out."""
+        self._add("removed", n)
+
+    def _add(self, flow: str, n: int) -> None:
+        self._used = True
+        self._flows[flow] += int(n)
+        self.totals[flow] += int(n)
+
+    def report(
+        self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Write the fields since the last report, and begin anew.
+
+        Args:
+          current_have: transitions in the buffer; None takes what was pushed minus what was removed.
+          more: further fields: numbers.
+        """
+        fields: dict[str, Any] = {}
+        if self._used:
+            fields.update(self._flows)
+            fields.update((f"total_{name}", total) for name, total in self.totals.items())
+            if current_have is None:
+                current_have = self.totals["pushed_in"] - self.totals["removed"]
+        if current_have is not None:
+            fields["current_have"] = int(current_have)
+        fields.update(more)
+        self._flows = dict.fromkeys(_FLOWS, 0)
+        if fields:
+            text = self.experiment.text(self.instance_name)
+            text.table(get_tabulate_vars_hor(fields, compat=self.experiment.compat))
+            self.experiment.report(self.instance_name, fields, train_iter=train_iter, envstep=envstep)
+        return fields

@@ -1,0 +1,118 @@
+"""The collectors of LightZero and DI-engine, reporting through a CollectorLog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+from rollbook.adapters.lightzero.collector import CollectorLog
+from rollbook.adapters.lightzero.experiment import Experiment
+from rollbook.values import scalar_of
+
+__all__ = ["CollectorBridge", "collector_classes"]
+
+_WHERE = {
+    "lzero.worker": ("MuZeroCollector", "MuZeroSegmentCollector", "AlphaZeroCollector"),
+    "ding.worker": ("SampleSerialCollector", "EpisodeSerialCollector"),
+}
+_KNOWN = ("reward", "step", "train_sample", "time")
+
+
+def collector_classes() -> list[Any]:
+    """Those of their collectors that are installed."""
+    return _classes(_WHERE, ("collect", "_output_log"))
+
+
+def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> list[Any]:
+    found = []
+    for title, names in where.items():
+        try:
+            module = import_module(title)
+        except ModuleNotFoundError:
+            continue
+        for name in names:
+            cls = getattr(module, name, None)
+            if cls is not None and all(method in cls.__dict__ for method in methods):
+                found.append(cls)
+    return found
+
+
+class CollectorBridge:
+    """Turns what a collector knows of its episodes into reports."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._logs: dict[str, CollectorLog] = {}
+        self._taken: dict[int, int] = {}  # id of a collector -> how many of its pending episodes were taken
+
+    def log(self, instance: str) -> CollectorLog:
+        """The log of the collector of that name."""
+        if instance not in self._logs:
+            self._logs[instance] = CollectorLog(self._experiment, instance)
+        return self._logs[instance]
+
+    def around_collect(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        """`collect`, timed by the wall."""
+
+        @wraps(theirs)
+        def collect(collector: Any, *args: Any, **kwargs: Any) -> Any:
+            with self.log(collector._instance_name).collecting():
+                return theirs(collector, *args, **kwargs)
+
+        return collect
+
+    def around_output(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        """`_output_log`: their book-keeping goes on, our numbers are written."""
+
+        @wraps(theirs)
+        def output(collector: Any, train_iter: int) -> None:
+            log = self.log(collector._instance_name)
+            try:
+                self._take(collector, log)
+            except Exception as err:
+                self._experiment.run.count("lightzero_collector", message=f"episodes could not be read: {err}")
+            before = len(collector._episode_info)
+            text, events = collector._logger, collector._tb_logger
+            said = _Said(text)
+            collector._logger, collector._tb_logger = said, said
+            try:
+                theirs(collector, train_iter)
+            finally:
+                collector._logger, collector._tb_logger = text, events
+            if before and not collector._episode_info:  # they reported, and forgot their episodes
+                self._taken[id(collector)] = 0
+                searched = {name: said.scalars.get(name) for name in ("visit_entropy", "completed_value")}
+                log.report(train_iter, more={k: v for k, v in searched.items() if scalar_of(v) is not None})
+
+        return output
+
+    def _take(self, collector: Any, log: CollectorLog) -> None:
+        episodes = collector._episode_info
+        taken = self._taken.get(id(collector), 0)
+        for episode in episodes[taken if taken <= len(episodes) else 0 :]:
+            more = {name: value for name, value in episode.items() if name not in _KNOWN}
+            log.episode(
+                episode["reward"], episode["step"], episode.get("train_sample"), episode.get("time"), **more
+            )
+        self._taken[id(collector)] = len(episodes)
+
+
+class _Said:
+    """Stands for a collector's text logger and writer: keeps the numbers, drops the text they are in."""
+
+    def __init__(self, text: Any) -> None:
+        self._text = text
+        self.scalars: dict[str, Any] = {}
+
+    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+        del step
+        self.scalars[tag.partition("/")[2]] = value
+
+    def info(self, message: Any, *args: Any) -> None:
+        if not str(message).startswith(("collect end", "Collector")):
+            self._text.info(message, *args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._text, name)

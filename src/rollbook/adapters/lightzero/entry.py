@@ -1,0 +1,67 @@
+"""LightZero's entry functions with one import line changed.
+
+    from rollbook.adapters.lightzero import train_muzero        # instead of: from lzero.entry import train_muzero
+
+    train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.adapters._run import clean_name
+from rollbook.adapters.lightzero.bridge import recording
+
+__all__ = ["ENTRIES", "entry"]
+
+ENTRIES = (
+    "train_alphazero",
+    "train_muzero",
+    "train_muzero_segment",
+    "train_muzero_with_gym_env",
+    "train_muzero_with_reward_model",
+    "train_rezero",
+    "train_unizero",
+    "train_unizero_segment",
+    "eval_alphazero",
+    "eval_muzero",
+    "eval_muzero_with_gym_env",
+)
+"""LightZero's entry functions."""
+
+
+def entry(name: str) -> Callable[..., Any]:
+    """The entry function `lzero.entry.<name>`, recorded.
+
+    It takes the arguments of LightZero's own, and `run=`: a Run or an Experiment. Without one the current run is used,
+    or one is opened: its project is the folder, its name the last part of the configuration's `exp_name`, and what is
+    given as `options=` goes to `rollbook.init`.
+    """
+
+    def call(
+        input_cfg: Any, seed: int = 0, *args: Any, run: Any = None, options: dict[str, Any] | None = None, **kwargs: Any
+    ) -> Any:
+        theirs = getattr(need("lzero.entry", extra="lightzero", why=f"rollbook.adapters.lightzero.{name}"), name)
+        if run is None:
+            from rollbook._session import current_run
+
+            run = current_run()
+        chosen = {} if run is not None else {**_named(input_cfg), "seed": seed, "sinks": (), **(options or {})}
+        with recording(run, **chosen):
+            return theirs(input_cfg, seed, *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"LightZero's `{name}`, recorded. See `rollbook.adapters.lightzero.entry`."
+    return call
+
+
+def _named(input_cfg: Any) -> dict[str, Any]:
+    try:
+        given = str(input_cfg[0]["exp_name"])
+    except (KeyError, TypeError, IndexError):
+        given = "experiment"
+    folder, name = os.path.split(os.path.normpath(given))
+    return {"project": clean_name(folder, "lightzero"), "name": clean_name(name, "experiment")}

@@ -1,0 +1,159 @@
+"""The evaluators of LightZero and DI-engine, reporting through an EvaluatorLog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from rollbook.adapters.lightzero.collecting import _classes
+from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
+from rollbook.adapters.lightzero.experiment import Experiment
+from rollbook.values import scalar_of
+
+__all__ = ["EvaluatorBridge", "evaluator_classes"]
+
+_WHERE = {
+    "lzero.worker": ("MuZeroEvaluator", "AlphaZeroEvaluator"),
+    "ding.worker": ("InteractionSerialEvaluator",),
+}
+
+
+def evaluator_classes() -> list[Any]:
+    """Those of their evaluators that are installed."""
+    return _classes(_WHERE, ("eval",))
+
+
+class EvaluatorBridge:
+    """Watches the environments of an evaluation, and reports it.
+
+    Every environment plays a fixed number of episodes, and the first so many of each count: what one plays beyond that
+    while others still play their first would favour short episodes.
+    """
+
+    def __init__(self, experiment: Experiment, save_evaluated: bool) -> None:
+        self._experiment, self._save_evaluated = experiment, save_evaluated
+        self._logs: dict[str, EvaluatorLog] = {}
+        self._running: EvaluatorLog | None = None
+
+    def score(self) -> float | None:
+        """The mean return of the evaluation that is running; None between evaluations."""
+        return None if self._running is None else self._running.reward_mean()
+
+    def log(self, evaluator: Any) -> EvaluatorLog:
+        """The log of an evaluator."""
+        name = evaluator._instance_name
+        if name not in self._logs:
+            self._logs[name] = EvaluatorLog(self._experiment, name)
+        return self._logs[name]
+
+    def around(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        """`eval`: they play, we count and write."""
+
+        @wraps(theirs)
+        def evaluate(
+            evaluator: Any, save_ckpt_fn: Any = None, train_iter: int = -1, envstep: int = -1, *args: Any, **kwargs: Any
+        ) -> Any:
+            if evaluator._logger is None:  # not the process that writes
+                return theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
+            log = self.log(evaluator)
+            # A resumed run knows how good its best model was; theirs begins at -inf and would replace it.
+            evaluator._max_episode_return = max(evaluator._max_episode_return, log.best)
+            n_episode = (args[0] if args else kwargs.get("n_episode")) or evaluator._default_n_episode
+            text, events, env = evaluator._logger, evaluator._tb_logger, evaluator._env
+            said = _Said(text, events)
+            watch = _Watch(log, env.env_num, n_episode)
+            step = env.step
+            evaluator._logger = evaluator._tb_logger = said
+            env.step = watch.around(step)
+            self._running = log
+            try:
+                with log.evaluating():
+                    answer = theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
+            finally:
+                self._running = None
+                evaluator._logger, evaluator._tb_logger = text, events
+                del env.step  # the method of the class shows again
+            save = save_ckpt_fn if self._save_evaluated else None
+            log.report(train_iter, envstep, save=save, more=said.others(watch.names))
+            return answer
+
+        return evaluate
+
+
+class _Watch:
+    """Counts the steps of each environment, and tells the log of every episode that counts."""
+
+    def __init__(self, log: EvaluatorLog, env_num: int, n_episode: int) -> None:
+        self._log = log
+        self._steps: dict[int, int] = {}
+        self._left = {i: n_episode // env_num + (i < n_episode % env_num) for i in range(env_num)}
+        self.names: set[str] = set()
+
+    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(actions: Any) -> Any:
+            timesteps = step(actions)
+            try:
+                self._look(timesteps)
+            except Exception as err:
+                self._log.experiment.run.count("lightzero_evaluator", message=f"a step could not be read: {err}")
+            return timesteps
+
+        return watched
+
+    def _look(self, timesteps: Any) -> None:
+        pairs: Any = timesteps.items() if hasattr(timesteps, "items") else enumerate(timesteps)
+        for env_id, timestep in pairs:
+            if timestep.info.get("abnormal", False):
+                self._steps[env_id] = 0
+                continue
+            self._steps[env_id] = self._steps.get(env_id, 0) + 1
+            if not bool(timestep.done):
+                continue
+            steps, self._steps[env_id] = self._steps[env_id], 0
+            if self._left.get(env_id, 0) <= 0:
+                continue
+            self._left[env_id] -= 1
+            reward = timestep.info["eval_episode_return"]
+            info = {"eval_episode_return": reward, **dict(timestep.info.get("episode_info") or {})}
+            self.names.update(info)
+            self._log.episode(_number(reward), steps, env_id, {name: _number(value) for name, value in info.items()})
+
+
+def _number(value: Any) -> Any:
+    """A 0-d or one-element array, tensor or number as a number."""
+    number = scalar_of(value)
+    if number is None and hasattr(value, "item"):
+        try:
+            return value.item()
+        except (ValueError, RuntimeError):
+            return value
+    return value if number is None else number
+
+
+class _Said:
+    """Stands for an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
+
+    def __init__(self, text: Any, events: Any) -> None:
+        self._text, self._events = text, events
+        self.scalars: dict[str, Any] = {}
+
+    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+        del step
+        self.scalars[tag.partition("/")[2]] = value
+
+    def others(self, ours: set[str]) -> dict[str, Any]:
+        """The numbers that are neither fields of ours nor made of what the environments told us."""
+        return {
+            name: value
+            for name, value in self.scalars.items()
+            if name not in FIELDS and name.removesuffix("_mean") not in ours and scalar_of(value) is not None
+        }
+
+    def info(self, message: Any, *args: Any) -> None:
+        text = str(message)
+        if not text.startswith(("[EVALUATOR]", "\n+--")):
+            self._text.info(message, *args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._events if name.startswith(("add_", "flush", "close")) else self._text, name)

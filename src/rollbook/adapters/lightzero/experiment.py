@@ -1,0 +1,153 @@
+"""Experiment: the folder of an experiment, as LightZero's document draws it, over a run.
+
+    <run>/ckpt/{ckpt_best,iteration_0,iteration_10000}.pth.tar
+    <run>/log/{buffer,collector,evaluator,learner}/<component>_logger.txt
+    <run>/log/serial/events.out.tfevents.<timestamp>.<hostname>
+    <run>/{total_config,formatted_total_config}.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rollbook.adapters._run import clean_name, find_run
+from rollbook.adapters.lightzero.events import EventWriter, sinks_of
+from rollbook.adapters.lightzero.text import TextLogger
+from rollbook.errors import BadInput
+from rollbook.values import scalar_of
+
+__all__ = ["Experiment", "experiment_of"]
+
+class Experiment:
+    """Where the logs of one run write to: text files, one event file, the book.
+
+    The native files are written here, in the training process. If the run was opened with the sink "text" or
+    "tensorboard", these files are that sink's: it writes them from the book, in its own layout.
+
+    Args:
+      run: a Run; None takes the current one, or opens one without those sinks.
+      terminal: show messages on the standard error as well.
+      compat: LightZero's own numbers where they are wrong (`avg_time_per_episode` in episodes per second).
+      options: of `rollbook.init`, if a run has to be opened.
+    """
+
+    def __init__(
+        self, run: Any = None, *, terminal: bool = False, compat: bool = False, options: Mapping[str, Any] | None = None
+    ) -> None:
+        wanted = {"sinks": (), **(options or {})} if run is None and _no_current() else options
+        name = clean_name((wanted or {}).get("name"), "experiment")
+        found, self.opened_here = find_run(run, project="lightzero", name=name, options=wanted)
+        if found is None:
+            raise BadInput("an experiment of LightZero needs a run: pass one, or nothing to open one")
+        self.run: Any = getattr(found, "run", found)
+        self.terminal, self.compat = terminal, compat
+        self._text_is_ours = "text" not in sinks_of(self.run)
+        self.events = EventWriter(self.run)
+        self._texts: dict[str, TextLogger] = {}
+        self._scopes: dict[str, Any] = {}
+        self.run.lightzero_experiment = self  # so that all logs of a run share it
+
+    @property
+    def folder(self) -> Path:
+        """The experiment's folder: the run's."""
+        return Path(self.run.folder)
+
+    def text(self, instance: str) -> TextLogger:
+        """The text logger of a component. What it is told is kept in the book as well, under `<component>/log`."""
+        found = self._texts.get(instance)
+        if found is None:
+            scope = self.scope(instance)
+            found = self._texts[instance] = TextLogger(
+                self.folder / "log" / instance,
+                instance,
+                terminal=sys.stderr if self.terminal else None,
+                keep=lambda message: scope.log_text("log", message),
+                write_file=self._text_is_ours,
+                failed=lambda err: self.run.count("lightzero_text", message=f"a text log could not be written: {err}"),
+            )
+        return found
+
+    def scope(self, instance: str) -> Any:
+        """The scope of a component."""
+        found = self._scopes.get(instance)
+        if found is None:
+            found = self._scopes[instance] = self.run.scope(instance)
+        return found
+
+    def report(
+        self,
+        instance: str,
+        fields: Mapping[str, Any],
+        *,
+        train_iter: int,
+        envstep: int | None,
+        skip: tuple[str, ...] = (),
+    ) -> None:
+        """Write fields of a component to the book and to the event file.
+
+        Args:
+          fields: name -> number, text, or list of numbers. The event file gets the numbers, as `<instance>_iter/<name>`
+            at `train_iter` and `<instance>_step/<name>` at `envstep`.
+          skip: names that the event file does not get.
+        """
+        clocks = {"gradient_step": train_iter}
+        if envstep is not None and envstep >= 0:
+            clocks["env_step"] = envstep
+        scope = self.scope(instance)
+        row = {name: _kept(value) for name, value in fields.items()}
+        scope.log({name: value for name, value in row.items() if value is not None}, **clocks)
+        numbers = {name: scalar_of(value) for name, value in fields.items() if name not in skip}
+        known = {name: value for name, value in numbers.items() if value is not None}
+        events = [({f"{instance}_iter/{name}": value for name, value in known.items()}, train_iter)]
+        if "env_step" in clocks:
+            events.append(({f"{instance}_step/{name}": value for name, value in known.items()}, clocks["env_step"]))
+        self.events.write(events)
+
+    def last(self, key: str) -> Any:
+        """The last value of a key in the book, for logs that go on after a resume; None if there is none."""
+        if not self.run.resumed:
+            return None
+        try:
+            found = self.run.book.latest().get(key)
+        except Exception as err:
+            self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
+            return None
+        return found[0] if found is not None else None
+
+    def checkpoint_exists(self, name: str) -> bool:
+        """Whether `ckpt/<name>` is a file."""
+        return (self.folder / "ckpt" / name).is_file()
+
+
+def experiment_of(run: Any) -> Experiment:
+    """The experiment over `run`: the one there is, or a new one; an Experiment stands for itself."""
+    if isinstance(run, Experiment):
+        return run
+    if run is None:
+        from rollbook._session import current_run
+
+        run = current_run()
+    known = getattr(getattr(run, "run", run), "lightzero_experiment", None)
+    return known if isinstance(known, Experiment) else Experiment(run)
+
+
+def _no_current() -> bool:
+    from rollbook._session import current_run
+
+    return current_run() is None
+
+
+def _kept(value: Any) -> Any:
+    """A value as the book takes it: a list of numbers as an array, which is kept raw."""
+    if isinstance(value, (list, tuple)):
+        import numpy as np
+
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            return str(value)
+        return array if array.size else None
+    return value

@@ -1,0 +1,111 @@
+"""LearnerLog: the network's structure, the learner's status, its checkpoints.
+
+    log = LearnerLog(run, show_freq=100)
+    log.structure(model)
+    for train_iter in range(...):
+        log.log({"cur_lr": lr, "total_loss": loss}, train_iter, envstep)
+    log.save_checkpoint(model.state_dict(), train_iter, envstep)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
+from rollbook.values import scalar_of
+
+__all__ = ["LearnerLog"]
+
+
+class LearnerLog:
+    """Keeps every iteration in the book, and shows averages of all iterations since the last table.
+
+    Args:
+      run: a Run or an Experiment; None takes the current run, or opens one.
+      instance_name: the component: names its folder, its keys and its tags.
+      show_freq: iterations between tables; iteration 0 has one.
+      monitor_vars: the names the table shows, in this order; None shows all.
+      rank: of the process, shown in front of messages.
+    """
+
+    def __init__(
+        self,
+        run: Any = None,
+        instance_name: str = "learner",
+        show_freq: int = 100,
+        monitor_vars: Iterable[str] | None = None,
+        rank: int = 0,
+    ) -> None:
+        self.experiment: Experiment = experiment_of(run)
+        self.instance_name, self.show_freq, self.rank = instance_name, max(1, int(show_freq)), rank
+        self.monitor_vars = None if monitor_vars is None else list(monitor_vars)
+        self._sums: dict[str, list[float]] = {}  # name -> [sum, count] since the last table
+
+    def structure(self, model: Any) -> None:
+        """Write the network's structure: the repr of a torch module, or any text."""
+        self.info(model if isinstance(model, str) else repr(model))
+
+    def info(self, message: str) -> None:
+        """Write a message."""
+        self.experiment.text(self.instance_name).info(f"[RANK{self.rank}]: {message}")
+
+    def log(self, values: Mapping[str, Any], train_iter: int, envstep: int | None = None) -> dict[str, float]:
+        """What one training iteration reported: numbers of any kind; text and arrays are kept as well.
+
+        Returns:
+          The averages, if this iteration has a table; else {}.
+        """
+        clocks = {"gradient_step": train_iter}
+        if envstep is not None and envstep >= 0:
+            clocks["env_step"] = envstep
+        self.experiment.scope(self.instance_name).log(dict(values), **clocks)
+        for name, value in values.items():
+            number = scalar_of(value)
+            if number is not None:
+                pair = self._sums.setdefault(name, [0.0, 0.0])
+                pair[0] += float(number)
+                pair[1] += 1
+        return self.show(train_iter, envstep) if train_iter % self.show_freq == 0 else {}
+
+    def show(self, train_iter: int, envstep: int | None = None) -> dict[str, float]:
+        """Write the table of the averages since the last one, and begin anew. It has no names that had no value."""
+        names = self._sums if self.monitor_vars is None else [n for n in self.monitor_vars if n in self._sums]
+        averages = {f"{name}_avg": self._sums[name][0] / self._sums[name][1] for name in names}
+        self._sums = {}
+        experiment, instance = self.experiment, self.instance_name
+        self.info(f"=== Training Iteration {train_iter} Result ===")
+        experiment.text(instance).table(get_tabulate_vars_hor(averages, compat=experiment.compat))
+        events = [({f"{instance}_iter/{name}": value for name, value in averages.items()}, train_iter)]
+        clocks = {"gradient_step": train_iter}
+        if envstep is not None and envstep >= 0:
+            events.append(({f"{instance}_step/{name}": value for name, value in averages.items()}, envstep))
+            clocks["env_step"] = envstep
+        experiment.events.write(events)
+        if averages:
+            experiment.run.log({f"{instance}_iter/{name}": value for name, value in averages.items()}, **clocks)
+        return averages
+
+    def save_checkpoint(
+        self,
+        state: Any,
+        train_iter: int,
+        envstep: int | None = None,
+        score: float | None = None,
+        keep: int | None = None,
+    ) -> Any:
+        """Save `ckpt/iteration_<train_iter>.pth.tar`; with the best score so far it becomes `ckpt_best.pth.tar`, too.
+
+        Args:
+          state: a state dict. keep: how many to keep beside the best; None keeps all.
+        Returns:
+          The checkpoint of `run.save_checkpoint`.
+        """
+        clocks = {"gradient_step": train_iter}
+        if envstep is not None and envstep >= 0:
+            clocks["env_step"] = envstep
+        saved = self.experiment.run.save_checkpoint(state, score=score, keep=keep, **clocks)
+        if saved.path is not None:
+            self.info(f"{self.instance_name} save ckpt in {saved.path}")
+        return saved

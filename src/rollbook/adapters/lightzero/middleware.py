@@ -1,0 +1,84 @@
+"""For DI-engine's pipelines of middleware: a logger that is one more middleware.
+
+    task.use(online_logger(run))            # instead of: task.use(ding.framework.middleware.online_logger())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollbook.adapters.lightzero.experiment import experiment_of
+from rollbook.values import scalar_of
+
+__all__ = ["online_logger"]
+
+_SKIPPED = ("priority", "td_error_priority")
+
+
+def online_logger(
+    run: Any = None, record_train_iter: bool = False, train_show_freq: int = 100
+) -> Callable[[Any], None]:
+    """A middleware that writes what training and evaluation put into the context.
+
+    The book has every iteration; the event file one in `train_show_freq`. Tags are DI-engine's: `basic/train_<key>` and
+    `basic/eval_episode_return_mean`, with the suffixes `-env_step` and `-train_iter` if `record_train_iter`.
+
+    Args:
+      run: a Run or an Experiment; None takes the current run, or opens one.
+      record_train_iter: write each value at both steps.
+      train_show_freq: iterations between events.
+    """
+    experiment = experiment_of(run)
+    last_shown, last_seen = -1, -1
+
+    def log(ctx: Any) -> None:
+        nonlocal last_shown, last_seen
+        clocks = {"env_step": int(ctx.env_step), "gradient_step": int(ctx.train_iter)}
+        value = scalar_of(ctx.get("eval_value")) if hasattr(ctx, "get") else scalar_of(getattr(ctx, "eval_value", None))
+        if value is not None and value not in (float("inf"), float("-inf")):
+            _write({"eval_episode_return_mean": value}, clocks)
+        output = ctx.get("train_output") if hasattr(ctx, "get") else getattr(ctx, "train_output", None)
+        if output is None or ctx.train_iter == last_seen:
+            return
+        last_seen = ctx.train_iter
+        outputs = [output] if isinstance(output, Mapping) else list(output)
+        if not outputs:
+            return
+        found = _values(outputs[-1])
+        show = ctx.train_iter - last_shown >= train_show_freq
+        if show:
+            last_shown = ctx.train_iter
+        _write(found, clocks, to_events=show)
+
+    def _values(output: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in output.items():
+            name = key.rpartition("]")[2]
+            if key in _SKIPPED:
+                continue
+            if "[scalars]" in key and isinstance(value, Mapping):
+                found.update((f"train_{name}/{part}", one) for part, one in value.items())
+            elif "[histogram]" in key:
+                experiment.events.add_histogram(f"basic/{name}", value)
+            else:
+                found[f"train_{name}"] = value
+        return found
+
+    def _write(values: Mapping[str, Any], clocks: Mapping[str, int], to_events: bool = True) -> None:
+        experiment.run.log({f"basic/{name}": value for name, value in values.items()}, **clocks)
+        numbers = {name: scalar_of(value) for name, value in values.items()}
+        known = {f"basic/{name}": number for name, number in numbers.items() if number is not None}
+        if not known or not to_events:
+            return
+        if record_train_iter:
+            experiment.events.write(
+                [
+                    ({f"{tag}-env_step": number for tag, number in known.items()}, clocks["env_step"]),
+                    ({f"{tag}-train_iter": number for tag, number in known.items()}, clocks["gradient_step"]),
+                ]
+            )
+        else:
+            experiment.events.write([(known, clocks["env_step"])])
+
+    return log
