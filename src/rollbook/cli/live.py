@@ -1,0 +1,59 @@
+"""The live view of a run that another process trains: what `rollbook watch` shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rollbook.protocols import Row, RunInfo
+from rollbook.sinks.terminal import Terminal
+
+if TYPE_CHECKING:
+    from rollbook.store.reader import Book
+
+__all__ = ["follow"]
+
+
+def follow(book: Book, *, seconds: float = 1.0, once: bool = False) -> None:
+    """Draw the state of a run and go on drawing until it ends; Ctrl-C leaves quietly.
+
+    Args:
+      seconds: draw at most this often.
+      once: draw the state as it is and return.
+    """
+    info = book.info
+    view = Terminal(every_seconds=seconds, total=info.get("total") or {}, stream=sys.stdout)
+    x = str(info.get("x") or "")
+    view.open(
+        RunInfo(folder=book.path, project=book.project, name=book.name, id=book.id, clocks=tuple(book.clocks), x=x)
+    )
+    try:
+        view.write(list(_so_far(book)))
+        if book.status != "running":
+            view.board.status = book.status
+            return
+        if once:
+            return
+        for row in book.tail(from_start=False, poll_seconds=min(0.2, seconds), stop=lambda: book.status != "running"):
+            view.write([row])
+        view.board.status = book.status
+        view.write([Row(time=view.board.latest, clocks={}, values={})])
+    except KeyboardInterrupt:
+        return
+    finally:
+        view.close()
+
+
+def _so_far(book: Book) -> Iterator[Row]:
+    """The last value of every key, and the time spent in every stage, as rows."""
+    created = float(book.info.get("created") or 0.0)
+    stages: dict[str, float] = {}
+    timings = book.timings()
+    if timings.num_rows:
+        for name, took in zip(timings["name"].to_pylist(), timings["seconds"].to_pylist(), strict=True):
+            stages[name] = stages.get(name, 0.0) + took
+    yield Row(time=created, clocks={}, values={f"time/{name}_seconds": took for name, took in stages.items()})
+    latest = sorted(book.latest().items(), key=lambda item: item[1][2])
+    for key, (value, clocks, time) in latest:
+        yield Row(time=time, clocks=clocks, values={key: value}, attempt=len(book.attempts))
