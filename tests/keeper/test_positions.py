@@ -159,7 +159,8 @@ def test_the_heartbeat_goes_on_while_a_writer_lives_and_logs_nothing(make_run: A
 def test_the_entries_of_other_hosts_keepers_are_kept(make_run: Any) -> None:
     run = make_run()
     folder = run.folder / "data" / "keeper"
-    (folder / "heartbeat").write_text('{"elsewhere": {"0": 5}}')
+    (run.folder / "data" / "journal" / "elsewhere").mkdir()
+    (folder / "heartbeat").write_text('{"elsewhere": {"0": 5}, "removed": {"0": 1}}')
     (folder / "durable.json").write_text('{"boot_id": "x", "marks": {"elsewhere": {"0": 4}}}')
     run.log()({"i": 1.0})
     Durable(str(run.folder), lambda: 0.0).step([known(run)], alive=True, alone=False)

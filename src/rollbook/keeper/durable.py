@@ -128,7 +128,9 @@ class Durable:
             found = read_json(path)
             theirs = found.get(inside) if inside else found
             mine = data[inside] if inside else data
-            merged = {**(theirs if isinstance(theirs, dict) else {}), **mine}
+            present = set(os.listdir(self._journal))
+            kept = {w: lanes for w, lanes in theirs.items() if w in present} if isinstance(theirs, dict) else {}
+            merged = {**kept, **mine}
             data = {**data, inside: merged} if inside else merged
         write_json(path, data)
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["PATH_VARIABLE", "launch", "wait_done"]
+__all__ = ["PATH_VARIABLE", "closed_writers", "launch", "wait_done"]
 
 PATH_VARIABLE = "ROLLBOOK_KEEPER_PATH"
 """Hands the trainer's module path to the keeper, which starts without `site`."""
@@ -150,7 +150,7 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
       True when it has; False when time ran out, or no keeper is at work (it died, or was never started).
     """
     folder = os.fspath(run_folder)
-    lock, path, wanted = Lock(folder), state_path(folder), _closed_writers(folder)
+    lock, path, wanted = Lock(folder), state_path(folder), closed_writers(folder)
     began = time.monotonic()
     # A keeper that was started a moment ago has no lock yet.
     starting_until = _started.get(os.path.abspath(folder), began - 1.0)
@@ -168,7 +168,7 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
         time.sleep(min(0.01 if now - began < 1.0 else 0.05, max(0.0, began + timeout - now)))
 
 
-def _closed_writers(run_folder: str) -> set[str]:
+def closed_writers(run_folder: str) -> set[str]:
     """The writers of this place that have said goodbye."""
     journal = os.path.join(run_folder, "data", "journal")
     try:

@@ -19,6 +19,7 @@ from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.host_rows import HostRows
+from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, read_json, state_path, sweep, write_json
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.writers import Writers
@@ -39,7 +40,10 @@ _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a sink that fails. Its cursor stays for a later one."""
+_DRAIN_SECONDS_HERE = 10.0
+_FAILING_SECONDS = 0.25
 _BALLAST_EVERY = 30.0
+_MOST_FAULTS = 100
 _MOST_SEAL_FAILURES = 3
 
 
@@ -95,6 +99,7 @@ class Keeper:
         self._flushing: frozenset[str] = frozenset()
         self._hurry_until: float | None = None
         self._vanished = False
+        self._drain_seconds = _DRAIN_SECONDS
         self._said: set[str] = set()
         self._state: dict[str, Any] = {}
         self._thread: Any = None
@@ -108,8 +113,18 @@ class Keeper:
         Args:
           wait_for: waits up to so many seconds, less when one of these descriptors becomes readable.
         """
+        faults = 0
         while True:
-            pause = self.step()
+            try:
+                pause = self.step()
+                faults = 0
+            except Exception as err:
+                faults += 1
+                self._say("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
+                if faults >= _MOST_FAULTS:
+                    self.leave()
+                    return self.phase
+                pause = _STEP_SECONDS
             if pause is None:
                 return self.phase
             if pause > 0.0:
@@ -118,16 +133,21 @@ class Keeper:
     def run_to_end(self, seconds: float | None = None) -> bool:
         """Do all that can be done for writers that have gone, and stop: at once if another keeper is at work.
 
+        A sink that fails is offered its rows for ten seconds; its cursor stays for a later keeper.
+
+        Args:
+          seconds: stop after so long, whatever is left; None: when it is done.
         Returns:
           True if every closed writer's rows have reached sinks and Parquet; False if `seconds` ran out, or another
           keeper is at work.
         """
         until = None if seconds is None else time.monotonic() + seconds
+        self._drain_seconds = min(_DRAIN_SECONDS_HERE, _DRAIN_SECONDS_HERE if seconds is None else seconds)
         while True:
             pause = self.step()
             if pause is None:
                 return self.phase == "done"
-            done = self._closed_here() <= self.complete
+            done = all(writer.id in self.complete for writer in self._writers.here() if writer.closed)
             if done or (until is not None and time.monotonic() >= until):
                 self.leave()
                 return done
@@ -150,12 +170,13 @@ class Keeper:
     def finish(self, seconds: float) -> bool:
         """Wait up to `seconds` for a keeper thread to bring all closed writers' rows home. True when it has."""
         until = time.monotonic() + seconds
+        wanted = closed_writers(self.folder)
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:
-            if self._closed_here() <= self.complete and self.phase != "running":
+            if wanted <= self.complete:
                 return True
             self._wake.set()
             self._thread.join(0.02)
-        return self._closed_here() <= self.complete
+        return wanted <= self.complete
 
     def hurry(self, seconds: float = 30.0) -> None:
         """The system wants us gone (SIGTERM): go on while writers live, for at most so long. The second time: now."""
@@ -189,7 +210,7 @@ class Keeper:
         here, living, elsewhere = self._writers.here(), self._writers.living(), self._writers.elsewhere()
         # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards.
         closed = frozenset(writer.id for writer in here if writer.closed)
-        self._guard("sync", lambda: self._sync(here, bool(living), not elsewhere))
+        self._guard("sync", lambda: self._sync(here, bool(living)))
         self._guard("plan", self._read_plan)
         if not here and started - self._began < _GRACE_SECONDS:
             return self._next(0.05)
@@ -220,7 +241,8 @@ class Keeper:
         self._tell("running")
         return True
 
-    def _sync(self, here: list[KnownWriter], alive: bool, alone: bool) -> None:
+    def _sync(self, here: list[KnownWriter], alive: bool) -> None:
+        alone = all(writer.here for writer in self._writers)
         for id in self._durable.step(here, alive=alive, alone=alone):
             self._writers.sign(id)
         if not alone:
@@ -261,8 +283,8 @@ class Keeper:
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         drained = self._feed(frozenset(writer.id for writer in here))
-        if not drained and now - self._ending_since < _DRAIN_SECONDS:
-            return _BUSY_SECONDS if self._failing() else _QUICK_SECONDS
+        if not drained and now - self._ending_since < self._drain_seconds:
+            return _FAILING_SECONDS if self._failing() else _QUICK_SECONDS
         if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
             self._sealing.step(self._durable.waiting(here))
@@ -399,9 +421,6 @@ class Keeper:
 
     def _pids(self) -> list[int]:
         return sorted({writer.pid for writer in self._writers.living()})
-
-    def _closed_here(self) -> set[str]:
-        return {writer.id for writer in self._writers.here() if writer.closed}
 
     def _guard(self, cause: str, work: Callable[[], object]) -> None:
         """One part that fails must not keep the others from their work."""

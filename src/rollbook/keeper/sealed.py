@@ -1,13 +1,14 @@
 """The Parquet side of a run for a forwarder, without loading pyarrow until rows are really read from there.
 
 A sink that keeps up never needs it. One that was down, or a keeper that comes after another, finds part of its rows
-sealed; only then is the store asked. What is in a file is told by its name and by the description in its last bytes.
+sealed; only then is the store asked. What is in a part is told by its name and by the description in its last bytes.
 """
 
 from __future__ import annotations
 
 import os
-import re
+
+from rollbook.store.layout import HIDDEN_TABLES, PartName, read_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LazySealed"]
 
-_NAME = re.compile(r"(?P<writer>.+)\.L(?P<lane>\d+)\.(?:S\d+|F|R)\.(?P<first>\d+)\.parquet")
-_LAST = re.compile(rb'"last_seq":\s*(\d+)')
-_FOOTER_BYTES = 1 << 20
-_UNKNOWN = 2**62
+_ANY = 2**62
 
 
 class LazySealed:
@@ -34,70 +32,69 @@ class LazySealed:
     def __init__(self, run_folder: str) -> None:
         self._data = os.path.join(run_folder, "data")
         self._run_folder = run_folder
-        self._tables: dict[str, int] = {}
-        self._files: dict[str, tuple[str, int, int, int]] = {}  # path -> writer, lane, first seq, last seq
+        self._stamps: dict[str, int] = {}
+        self._covers: dict[str, dict[str, list[tuple[str, int, int, int]]]] = {}
         self._store: Any = None
 
     def lanes(self) -> dict[str, dict[int, int]]:
-        """{writer: {lane: highest sequence number in Parquet}}. Lists folders again only when they changed."""
+        """{writer: {lane: highest sequence number in Parquet}}. Lists a folder again only when it has changed."""
         self._look()
         found: dict[str, dict[int, int]] = {}
-        for writer, lane, _first, last in self._files.values():
-            lanes = found.setdefault(writer, {})
-            lanes[lane] = max(last, lanes.get(lane, 0)) if last < _UNKNOWN else lanes.get(lane, 0)
+        for parts in self._covers.values():
+            for covers in parts.values():
+                for writer, lane, _first, last in covers:
+                    lanes = found.setdefault(writer, {})
+                    lanes[lane] = max(0 if last == _ANY else last, lanes.get(lane, 0))
         return found
 
     def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str]) -> Iterator[Row]:
-        """The rows of a lane with after < seq <= up_to, by seq. Asks the store only if a file may hold some."""
+        """The rows of a lane with after < seq <= up_to, by seq. Asks the store only if a part may hold some."""
         self._look()
-        folders = {os.path.join(self._data, table) for table in tables}
-        for path, (whose, number, first, last) in self._files.items():
-            overlaps = first <= up_to and last > after
-            if overlaps and (whose, number) == (writer, lane) and os.path.dirname(path) in folders:
-                break
-        else:
-            return
-        yield from self._open_store().rows(writer, lane, after, up_to, tables)
+        asked = (
+            cover for table in (*tables, "marks") for part in self._covers.get(table, {}).values() for cover in part
+        )
+        if any((w, i) == (writer, lane) and first <= up_to and last > after for w, i, first, last in asked):
+            if self._store is None:
+                from rollbook.store.sealed import SealedRows
 
-    def _open_store(self) -> Any:
-        if self._store is None:
-            from rollbook.store.sealed import SealedRows
-
-            self._store = SealedRows(self._run_folder)
-        return self._store
+                self._store = SealedRows(self._run_folder)
+            yield from self._store.rows(writer, lane, after, up_to, tables)
 
     def _look(self) -> None:
         try:
-            tables = [entry for entry in os.scandir(self._data) if entry.is_dir() and entry.name not in _NO_TABLES]
+            with os.scandir(self._data) as entries:
+                tables = [e.name for e in entries if e.is_dir() and (e.name == "marks" or e.name not in HIDDEN_TABLES)]
         except OSError:
             return
         for table in tables:
+            folder = os.path.join(self._data, table)
             try:
-                stamp = os.stat(table.path).st_mtime_ns
-                if self._tables.get(table.path) == stamp:
+                stamp = os.stat(folder).st_mtime_ns
+                if self._stamps.get(table) == stamp:
                     continue
-                names = os.listdir(table.path)
+                names = os.listdir(folder)
             except OSError:
                 continue
-            self._tables[table.path] = stamp
-            paths = {os.path.join(table.path, name): found for name in names if (found := _NAME.fullmatch(name))}
-            for gone in [path for path in self._files if os.path.dirname(path) == table.path and path not in paths]:
-                del self._files[gone]
-            for path, found in paths.items():
-                if path not in self._files:
-                    self._files[path] = (found["writer"], int(found["lane"]), int(found["first"]), _last_seq(path))
+            self._stamps[table] = stamp
+            # A part that grew by merging keeps its name, so all are read again: a few kilobytes each.
+            self._covers[table] = {name: _covers_of(os.path.join(folder, name)) for name in names}
 
 
-_NO_TABLES = frozenset({"journal", "keeper", "pyramid"})
-
-
-def _last_seq(path: str) -> int:
-    """The highest sequence number that a file says it holds; "any" if it does not say."""
+def _covers_of(path: str) -> list[tuple[str, int, int, int]]:
+    """(writer, lane, first, last sequence number) of what a part holds; [] for other files."""
+    name = PartName.parse(os.path.basename(path))
+    if name is None:
+        return []
+    about = read_metadata(path)
     try:
-        with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _FOOTER_BYTES))
-            numbers = _LAST.findall(file.read())
-    except OSError:
-        return _UNKNOWN
-    return max(map(int, numbers)) if numbers else _UNKNOWN
+        if about is not None and name.kind == "merged":
+            return [
+                (str(writer), int(lane), int(first), int(last))
+                for writer, lanes in about["writers"].items()
+                for lane, (first, last) in lanes.items()
+            ]
+        if about is not None:
+            return [(name.writer, name.lane, int(about["first_seq"]), int(about["last_seq"]))]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    return [(name.writer, name.lane, name.first, _ANY)] if name.kind != "merged" else []
