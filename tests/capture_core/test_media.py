@@ -157,9 +157,7 @@ def test_a_figure_is_drawn_at_its_size_and_stays_as_it_was(media: Media, recorde
         (np.array([["a"]]), "found <U1"),
     ],
 )
-def test_what_is_no_picture_is_refused_with_what_was_found(
-    media: Media, recorder: Any, image: Any, said: str
-) -> None:
+def test_what_is_no_picture_is_refused_with_what_was_found(media: Media, recorder: Any, image: Any, said: str) -> None:
     assert media.log_image(recorder, "x", image) is None
     assert recorder.counts == {"media_refused": 1}
     assert said in recorder.messages[0]

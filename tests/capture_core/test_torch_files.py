@@ -30,11 +30,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple, deque)):
-        return (
-            len(a) == len(b)
-            and getattr(a, "maxlen", 0) == getattr(b, "maxlen", 0)
-            and all(map(same, a, b))
-        )
+        return len(a) == len(b) and getattr(a, "maxlen", 0) == getattr(b, "maxlen", 0) and all(map(same, a, b))
     if isinstance(a, (argparse.Namespace, types.SimpleNamespace)):
         return same(vars(a), vars(b))
     return bool(a == b)

@@ -1,0 +1,179 @@
+"""Runs that are trained side by side and take arrays with a leading seed axis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.capture.siblings import siblings
+from rollbook.errors import BadInput, LoggingFailed
+
+
+class FakeRun:
+    """Remembers what it was asked to do."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments = arguments
+        self.calls: list[Any] = []
+        self.counts: dict[str, int] = {}
+        self.status = "running"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("log", "log_many", "store", "clock", "note"):
+            raise AttributeError(name)
+
+        def call(*args: Any, **clocks: Any) -> None:
+            self.calls.append((name, *args, clocks))
+
+        return call
+
+    def dump(self, **clocks: Any) -> dict[str, float]:
+        return {"seed": self.arguments["seed"], **clocks}
+
+    def scope(self, name: str, at: Any = None) -> FakeRun:
+        scope = FakeRun(scope=name, at=at)
+        scope.calls = self.calls
+        return scope
+
+    def count(self, cause: str, n: int = 1, message: str = "") -> None:
+        self.counts[cause] = self.counts.get(cause, 0) + n
+
+    def finish(self, status: str = "finished") -> None:
+        self.status = status
+
+
+def test_each_run_has_its_seed_and_the_first_alone_the_terminal() -> None:
+    group = siblings(3, seeds=[7, 5, 9], open_run=FakeRun, project="p", run_id="r", sinks=["terminal", "csv"])
+    assert [run.arguments["seed"] for run in group] == [7, 5, 9] == list(group.seeds)
+    assert [run.arguments["run_id"] for run in group] == ["r-7", "r-5", "r-9"]
+    assert [run.arguments["sinks"] for run in group] == [["terminal", "csv"], ["csv"], ["csv"]]
+    assert {run.arguments["project"] for run in group} == {"p"}
+    group = siblings(2, seeds=10, open_run=FakeRun)
+    assert [run.arguments["seed"] for run in group] == [10, 11]
+    assert ["sinks" in run.arguments for run in group] == [False, True]
+    assert [run.arguments["seed"] for run in siblings(2, open_run=FakeRun)] == [0, 1]
+
+
+@pytest.mark.parametrize(("n", "seeds"), [(0, None), (-1, None), (2, [1]), (2, [1, 1]), (True, None), ("2", None)])
+def test_numbers_that_do_not_fit_are_refused(n: Any, seeds: Any) -> None:
+    with pytest.raises(BadInput, match="found"):
+        siblings(n, seeds=seeds, open_run=FakeRun)
+
+
+def test_if_one_cannot_be_opened_the_others_are_ended() -> None:
+    opened: list[FakeRun] = []
+
+    def open_run(**arguments: Any) -> FakeRun:
+        if len(opened) == 2:
+            raise OSError("full")
+        opened.append(FakeRun(**arguments))
+        return opened[-1]
+
+    with pytest.raises(OSError, match="full"):
+        siblings(3, open_run=open_run)
+    assert [run.status for run in opened] == ["crashed", "crashed"]
+
+
+def test_each_run_gets_its_slice_and_what_has_no_seed_axis_goes_to_all() -> None:
+    group = siblings(2, open_run=FakeRun)
+    group.log(
+        {"loss": np.array([1.0, 2.0]), "nested": {"l": [3, 4], "s": 5}, "lr": 0.1, "z": np.array(9), "t": "x"},
+        env_step=np.array([10, 20]),
+        epoch=3,
+    )
+    assert [run.calls for run in group] == [
+        [("log", {"loss": 1.0, "nested": {"l": 3, "s": 5}, "lr": 0.1, "z": 9, "t": "x"}, {"env_step": 10, "epoch": 3})],
+        [("log", {"loss": 2.0, "nested": {"l": 4, "s": 5}, "lr": 0.1, "z": 9, "t": "x"}, {"env_step": 20, "epoch": 3})],
+    ]
+    assert type(group[0].calls[0][1]["loss"]) is float
+
+
+def test_columns_may_be_shared_or_apart() -> None:
+    group = siblings(2, open_run=FakeRun)
+    group.log_many({"r": np.array([[1, 2, 3], [4, 5, 6]]), "lr": [0.1, 0.2, 0.3]}, env_step=np.arange(3))
+    for run, expected in zip(group, ([1, 2, 3], [4, 5, 6]), strict=True):
+        ((verb, columns, clocks),) = run.calls
+        assert verb == "log_many"
+        assert columns["r"].tolist() == expected
+        assert columns["lr"] == [0.1, 0.2, 0.3]
+        assert clocks["env_step"].tolist() == [0, 1, 2]
+    group.log_many({"r": [[1], [2]]}, env_step=[[5], [6]])
+    assert [run.calls[-1] for run in group] == [
+        ("log_many", {"r": [1]}, {"env_step": [5]}),
+        ("log_many", {"r": [2]}, {"env_step": [6]}),
+    ]
+
+
+def test_an_array_of_another_length_is_counted_and_left_out() -> None:
+    group = siblings(2, open_run=FakeRun)
+    group.log({"bad": np.zeros(3), "good": np.ones(2)})
+    assert [run.calls[0][1] for run in group] == [{"good": 1.0}, {"good": 1.0}]
+    assert group[0].counts == {"sibling_axis": 1}
+
+
+def test_the_other_verbs_reach_every_run() -> None:
+    group = siblings(2, open_run=FakeRun)
+    group.store({"a": np.array([1.0, 2.0])}, b=3)
+    group.clock(env_step=[4, 5])
+    group.note("hello", epoch=1)
+    group.scope("train").log({"x": [1, 2]})
+    assert group[1].calls == [
+        ("store", {"a": 2.0, "b": 3}, {}),
+        ("clock", {"env_step": 5}),
+        ("note", "hello", {"epoch": 1}),
+        ("log", {"x": 2}, {}),
+    ]
+    assert group.dump(env_step=1) == [{"seed": 0, "env_step": 1}, {"seed": 1, "env_step": 1}]
+    assert [scope.arguments["at"] for scope in group.scope("test", at=["c0", "c1"])] == ["c0", "c1"]
+    assert len(group) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (None, "finished"),
+        (ValueError(), "crashed"),
+        (KeyboardInterrupt(), "killed"),
+        (SystemExit(0), "finished"),
+        (SystemExit(3), "crashed"),
+    ],
+)
+def test_all_end_together(error: Any, status: str) -> None:
+    group = siblings(2, open_run=FakeRun)
+    try:
+        with group:
+            if error is not None:
+                raise error
+    except (ValueError, KeyboardInterrupt, SystemExit):
+        pass
+    assert [run.status for run in group] == [status, status]
+
+
+def test_tensors_are_taken_apart_without_reading_them() -> None:
+    torch = pytest.importorskip("torch")
+    group = siblings(2, open_run=FakeRun)
+    group.log({"loss": torch.tensor([1.0, 2.0])})
+    assert [float(run.calls[0][1]["loss"]) for run in group] == [1.0, 2.0]
+    assert all(isinstance(run.calls[0][1]["loss"], torch.Tensor) for run in group)
+
+
+def test_real_runs_hold_each_its_own_rows(tmp_path: Path) -> None:
+    arguments = {"project": "p", "name": "x", "dir": tmp_path, "keeper": "inline", "sinks": [], "strict": True}
+    with rollbook.siblings(3, seeds=[4, 5, 6], **arguments) as group:
+        for i in range(20):
+            with group.timer("update"):
+                group.scope("update").log({"loss": np.arange(3.0) + i}, env_step=i)
+        group.log_many({"r": np.arange(12.0).reshape(3, 4)}, env_step=np.arange(4))
+        with pytest.raises(LoggingFailed):
+            group.log({"bad": np.zeros(2)})
+    for seed, run in zip((4, 5, 6), group, strict=True):
+        book = rollbook.open(tmp_path).one("p/x", seed=seed)
+        table = book.metrics(["update/loss"], x="env_step")
+        assert table["update/loss"].drop_null().to_pylist() == [float(i + seed - 4) for i in range(20)]
+        assert book.metrics(["r"])["r"].drop_null().to_pylist() == [float(4 * (seed - 4) + i) for i in range(4)]
+        assert book.timings().num_rows == 20
+        assert run.status == "finished"
