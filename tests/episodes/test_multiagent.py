@@ -111,7 +111,7 @@ class Turns:
 def run_parallel(env: Any) -> None:
     env.reset(seed=3)
     while env.agents:
-        env.step({agent: 1 for agent in env.agents})
+        env.step(dict.fromkeys(env.agents, 1))
 
 
 def run_turns(env: Any) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["UNSTORABLE", "copied", "flat", "is_array", "on_host", "plain"]
+__all__ = ["ATOMS", "UNSTORABLE", "copied", "flat", "is_array", "on_host", "plain"]
 
 DEEPEST = 12
 """Nesting beyond this is refused; it also ends what contains itself."""
@@ -32,7 +32,9 @@ class _Unstorable:
 
 UNSTORABLE = _Unstorable()
 
-_ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
+ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
+"""Types whose values are stored as they are, and never change."""
+
 _RAW_KINDS = "biufcMm"
 
 
@@ -65,7 +67,7 @@ def on_host(value: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """`value` as it is now: environments may write into the same array again at the next step."""
-    if type(value) in _ATOMS:
+    if type(value) in ATOMS:
         return value
     if is_array(value):
         return value.copy()
@@ -74,7 +76,7 @@ def copied(value: Any) -> Any:
 
 def plain(value: Any, depth: int = 0) -> Any:
     """`value` as plain data or as a numpy array of its own, or UNSTORABLE, as a whole, if some part is."""
-    if type(value) in _ATOMS:
+    if type(value) in ATOMS:
         return value
     if depth > DEEPEST:
         return UNSTORABLE
@@ -123,7 +125,7 @@ def flat(name: str, value: Any, found: dict[str, Any], tuples: bool = True, dept
     Tuple space has a fixed number of parts).
     """
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in ATOMS:
         found[name] = value
     elif kind is not dict and is_array(value):
         found[name] = value.copy()
@@ -132,7 +134,7 @@ def flat(name: str, value: Any, found: dict[str, Any], tuples: bool = True, dept
     elif hasattr(value, "items") and hasattr(value, "keys"):
         for key, inner in value.items():
             flat(f"{name}/{key}", inner, found, tuples, depth + 1)
-    elif isinstance(value, tuple) and value and (tuples or not all(type(inner) in _ATOMS for inner in value)):
+    elif isinstance(value, tuple) and value and (tuples or not all(type(inner) in ATOMS for inner in value)):
         fields = getattr(value, "_fields", None) or range(len(value))
         for key, inner in zip(fields, value, strict=True):
             flat(f"{name}/{key}", inner, found, tuples, depth + 1)

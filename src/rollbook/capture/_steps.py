@@ -7,7 +7,7 @@ cells are None. Nothing here raises for odd data.
 
 from __future__ import annotations
 
-from rollbook.capture._plain import UNSTORABLE, flat
+from rollbook.capture._plain import ATOMS, UNSTORABLE, flat, is_array
 from rollbook.journal.writer import now
 
 TYPE_CHECKING = False
@@ -64,8 +64,8 @@ class StepChunks:
     """
 
     __slots__ = (
-        "_bytes", "_clocks", "_columns", "_first_ns", "_held", "_held_bytes", "_n", "_recorder", "_times",
-        "_unstorable", "episode_id", "hold", "lost", "most_held_bytes", "most_rows", "written",
+        "_bytes", "_clocks", "_first_ns", "_held", "_held_bytes", "_recorder", "_rows", "_times", "_unstorable",
+        "episode_id", "hold", "lost", "most_held_bytes", "most_rows", "written",
     )  # fmt: skip
 
     def __init__(
@@ -90,17 +90,18 @@ class StepChunks:
         self._begin()
 
     def _begin(self) -> None:
-        self._columns: dict[str, list[Any]] = {}
+        self._rows: list[Mapping[str, Any]] = []
         self._times: list[int] = []
-        self._n = self._bytes = self._first_ns = 0
+        self._bytes = self._first_ns = 0
 
     def add(self, cells: Mapping[str, Any]) -> None:
-        """One row. Arrays in `cells` must be the row's own (`flat` and `copied` make them so)."""
+        """One row, kept as it is: `cells` and the arrays in it must be the row's own (`flat` and `copied` make them so)."""
         if self.lost:
             cells = {name: value for name, value in cells.items() if name == "t" or name.startswith(_ALWAYS)}
             if len(cells) < 2:
                 return
-        if self.written + self._n >= self.most_rows:
+        n = len(self._rows)
+        if self.written + n >= self.most_rows:
             self._recorder.count(
                 "steps_beyond_limit",
                 1,
@@ -109,20 +110,12 @@ class StepChunks:
                 "Raise most_steps=, or end the episode",
             )
             return
-        n, columns, size = self._n, self._columns, 24
-        for name, value in cells.items():
-            if value is UNSTORABLE:
-                continue
-            column = columns.get(name)
-            if column is None:
-                column = columns[name] = [None] * n
-            elif len(column) < n:
-                column.extend([None] * (n - len(column)))
-            column.append(value)
-            size += getattr(value, "nbytes", 16)
+        size = 16
+        for value in cells.values():
+            size += 16 if type(value) in ATOMS else getattr(value, "nbytes", 64)
+        self._rows.append(cells)
         moment = now()
         self._times.append(moment)
-        self._n = n + 1
         self._bytes += size
         if not n:
             self._first_ns = moment
@@ -131,6 +124,13 @@ class StepChunks:
 
     def add_flat(self, prefix: str, value: Any, cells: dict[str, Any], tuples: bool = True) -> None:
         """Put `value` into `cells` under `prefix`, its parts under `prefix/…`; what cannot be stored is named."""
+        kind = type(value)
+        if kind in ATOMS:
+            cells[prefix] = value
+            return
+        if kind.__name__ == "ndarray" and is_array(value):
+            cells[prefix] = value.copy()
+            return
         found: dict[str, Any] = {}
         flat(prefix, value, found, tuples)
         for name, kept in found.items():
@@ -141,14 +141,17 @@ class StepChunks:
 
     def flush(self) -> None:
         """Write (or set aside) what has been collected. Called between rows of unlike kinds, and at the end."""
-        n = self._n
+        rows = self._rows
+        n = len(rows)
         if not n:
             return
+        names = dict.fromkeys(rows[0])
+        for row in rows:
+            if len(row) != len(names) or row.keys() != names.keys():
+                names.update(dict.fromkeys(row))
         columns: dict[str, Any] = {"episode_id": [self.episode_id] * n}
-        for name, values in self._columns.items():
-            if len(values) < n:
-                values.extend([None] * (n - len(values)))
-            columns[name] = _column(values)
+        for name in names:
+            columns[name] = _column([row.get(name) for row in rows])
         times, size = self._times, self._bytes
         self._begin()
         if not self.hold:
@@ -163,10 +166,9 @@ class StepChunks:
             self._recorder.count(
                 "held_episode_too_large",
                 1,
-                f"episode {self.episode_id} is held in memory until it is known whether it is the best or worst, "
-                "and grew "
-                f"beyond {self.most_held_bytes:,} bytes; its steps were given up. Raise held_bytes=, or use first "
-                "and every",
+                f"episode {self.episode_id} is held in memory until it is known whether it is the best or worst, and "
+                f"grew beyond {self.most_held_bytes:,} bytes; its steps were given up. Raise held_bytes=, or choose by "
+                "first and every",
             )
 
     def keep(self) -> None:
@@ -199,12 +201,13 @@ def _column(values: list[Any]) -> Any:
     """One array if all values are arrays of one type and shape; otherwise the list, its arrays as lists."""
     first = values[0]
     dtype = getattr(first, "dtype", None)
-    if dtype is not None:
+    if dtype is None:
+        if type(first) in ATOMS and {type(value) for value in values} <= ATOMS:
+            return values
+    else:
         shape = first.shape
         if all(getattr(value, "dtype", None) == dtype and value.shape == shape for value in values):
             import numpy
 
             return numpy.stack(values)
-    if any(hasattr(value, "tolist") for value in values):
-        return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-    return values
+    return [value.tolist() if hasattr(value, "tolist") else value for value in values]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from rollbook.capture.ledger import Tally
     from rollbook.protocols import Recorder
 
 __all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
@@ -173,6 +174,7 @@ class EpisodeRecorder:
         self._counted = 0
         self._chunks, self.film, self._why = None, None, ""
         self._in_full = self._marked = self._entered = False
+        self._parts: dict[str, Tally] = {}
         self._films = {}
         self._obs: Any = UNSTORABLE
         self._seed: Any = None
@@ -281,7 +283,10 @@ class EpisodeRecorder:
         if self._entered:
             if t and not self._given_ledger and TOTAL_FINAL not in self._ledger:
                 self._ledger.catch_up("final", float(before), t)  # the components appeared after some steps
-            self._ledger.add("final", number)
+            whole = self._parts.get(TOTAL)
+            if whole is None:
+                whole = self._parts[TOTAL] = self._ledger.tally("", TOTAL, "final")
+            whole.add(number)
         if self.settings.clock is not None:
             self._drive_clock()
         if self._in_full:
@@ -403,10 +408,14 @@ class EpisodeRecorder:
             components = self.settings.components(info)
         if components:
             self._entered, self.plain_steps = True, False
+            parts = self._parts
             for name, value in components.items():
-                number = scalar_of(value)
+                number = value if type(value) is float else scalar_of(value)
                 if number is not None:
-                    self._ledger.add("final", number, component=str(name))
+                    tally = parts.get(name)
+                    if tally is None:
+                        tally = parts[name] = self._ledger.tally("", str(name), "final")
+                    tally.add(float(number))
                 elif hasattr(value, "keys"):  # component -> agent -> number
                     for agent, part in value.items():
                         self._ledger.add("final", part, agent=str(agent), component=str(name))

@@ -106,13 +106,13 @@ class RewardLedger:
         """One step's reward at `stage`: a number, or a mapping of component -> number. Odd values raise TypeError."""
         if hasattr(reward, "items") and hasattr(reward, "keys"):
             for name, value in reward.items():
-                self._tally(agent, str(name), stage).add(float(value))
+                self.tally(agent, str(name), stage).add(float(value))
         else:
-            self._tally(agent, component, stage).add(float(reward))
+            self.tally(agent, component, stage).add(float(reward))
 
     def catch_up(self, stage: str, total: float, n: int) -> None:
         """Enter the sum of n steps that were not entered one by one; their minimum and maximum are not known."""
-        tally = self._tally("", TOTAL, stage)
+        tally = self.tally("", TOTAL, stage)
         tally.total += total
         tally.magnitude += abs(total)
         tally.n += n
@@ -130,7 +130,8 @@ class RewardLedger:
                 found[f"reward/{component}"] = tally.total
         return found
 
-    def _tally(self, agent: str, component: str, stage: str) -> Tally:
+    def tally(self, agent: str, component: str, stage: str) -> Tally:
+        """The sums of one agent, component and stage; new ones begin empty. Valid until `begin`."""
         key = (agent, component, stage)
         tally = self._tallies.get(key)
         if tally is None:

@@ -1,0 +1,152 @@
+"""What recording episodes costs per environment step, beside the bare environment and gymnasium's own statistics.
+
+python -m benchmarks.episodes              the table, in about a minute
+python -m benchmarks.episodes --quick      fewer repetitions
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistics
+
+import rollbook
+from rollbook.capture.gym import RecordEpisodes
+
+Wrap = Callable[[Any, Any], Any]
+
+
+class Still(gymnasium.Env[Any, Any]):
+    """Does nothing, so that only the wrappers' own cost is left. Episodes of 200 steps; an info, if asked for."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, info: dict[str, Any] | None = None) -> None:
+        self._obs, self._info, self._t = np.zeros(4, np.float32), info, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self._t = 0
+        return self._obs, {}
+
+    def step(self, action: Any) -> Any:
+        self._t += 1
+        return self._obs, 1.0, False, self._t == 200, dict(self._info) if self._info else {}
+
+
+def pixels() -> Any:
+    """84 x 84 x 3 observations."""
+    env = Still()
+    env.observation_space = gymnasium.spaces.Box(0, 255, (84, 84, 3), np.uint8)
+    env._obs = np.zeros((84, 84, 3), np.uint8)
+    return env
+
+
+class Discretized(gymnasium.ActionWrapper[Any, Any, Any]):
+    """Takes the action 0."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.action_space, self._torque = gymnasium.spaces.Discrete(1), np.zeros(1, np.float32)
+
+    def action(self, action: Any) -> Any:
+        return self._torque
+
+
+RUNNING = {"data": {"running": {"speed": 0.5, "height": 1.25}}}
+MUJOCO = {"x_position": 0.1, "x_velocity": 0.2, "reward_forward": 1.0, "reward_ctrl": -0.1, "reward_survive": 0.1}
+
+SINGLE: dict[str, Callable[[], Any]] = {
+    "CartPole-v1, episodes of nine steps": lambda: gymnasium.make("CartPole-v1"),
+    "Pendulum-v1, episodes of 200 steps": lambda: Discretized(gymnasium.make("Pendulum-v1")),
+    "an environment that does nothing": Still,
+    "the same, infos as MuJoCo's": lambda: Still(dict(MUJOCO)),
+    "the same, running data": lambda: Still(RUNNING),
+    "the same, 84x84x3 pixels": pixels,
+}
+WRAPPERS: dict[str, Wrap] = {
+    "bare": lambda env, run: env,
+    "RecordEpisodeStatistics": lambda env, run: RecordEpisodeStatistics(env),
+    "rollbook": lambda env, run: RecordEpisodes(env, run),
+    "rollbook, steps of every 100th": lambda env, run: RecordEpisodes(env, run, steps="every 100"),
+    "rollbook, steps of the best": lambda env, run: RecordEpisodes(env, run, steps="best"),
+    "rollbook, all steps": lambda env, run: RecordEpisodes(env, run, steps=True),
+}
+VECTOR: dict[str, Wrap] = {
+    "bare": lambda envs, run: envs,
+    "RecordEpisodeStatistics": lambda envs, run: VectorStatistics(envs),
+    "rollbook, inside": lambda envs, run: RecordEpisodes(envs, run),
+    "rollbook, around": lambda envs, run: RecordEpisodes(envs, run, inside=False),
+    "rollbook, all steps": lambda envs, run: RecordEpisodes(envs, run, steps=True),
+}
+
+
+def single(make: Callable[[], Any], wrap: Wrap, run: Any, steps: int) -> float:
+    """Nanoseconds per step."""
+    env = wrap(make(), run)
+    env.reset(seed=0)
+    step, reset = env.step, env.reset
+    start = time.perf_counter_ns()
+    for _ in range(steps):
+        _, _, terminated, truncated, _ = step(0)
+        if terminated or truncated:
+            reset()
+    return (time.perf_counter_ns() - start) / steps
+
+
+def vector(wrap: Wrap, run: Any, steps: int) -> float:
+    """Nanoseconds per step of one of 16 sub-environments."""
+    envs = wrap(SyncVectorEnv([Still] * 16, autoreset_mode=AutoresetMode.SAME_STEP), run)
+    envs.reset(seed=0)
+    actions = np.ones(16, dtype=np.int64)
+    start = time.perf_counter_ns()
+    for _ in range(steps):
+        envs.step(actions)
+    return (time.perf_counter_ns() - start) / steps / 16
+
+
+def table(what: str, wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> None:
+    """Measure the wrappers in turns and print the fastest of the repetitions of each."""
+    found: dict[str, list[float]] = {name: [] for name in wrappers}
+    for _ in range(repeat):
+        for name, wrap in wrappers.items():
+            gc.collect()
+            found[name].append(measure(wrap))
+    bare, peer = min(found["bare"]), min(found["RecordEpisodeStatistics"])
+    print(f"\n{what}")
+    print(f"  {'':34s}{'ns/step':>10s}{'over bare':>11s}{'x bare':>9s}{'/ RecordEpisodeStatistics':>27s}")
+    for name, values in found.items():
+        cost = min(values)
+        added = f"{(cost - bare) / (peer - bare):>26.2f}" if name != "bare" else ""
+        print(f"  {name:34s}{cost:10.0f}{cost - bare:11.0f}{cost / bare:9.2f} {added}")
+
+
+def main() -> None:
+    """Print a table per environment. The last column is the added cost over that of gymnasium's statistics wrapper."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore")
+    repeat, steps = (5, 2000) if quick else (25, 4000)
+    with (
+        tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder,
+        rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,
+    ):
+        scope = run.scope("train")
+        for what, make in SINGLE.items():
+            table(what, WRAPPERS, lambda wrap, make=make: single(make, wrap, scope, steps), repeat)  # type: ignore[misc]
+        table("a SyncVectorEnv of 16", VECTOR, lambda wrap: vector(wrap, scope, steps // 10), repeat)
+
+
+if __name__ == "__main__":
+    main()
