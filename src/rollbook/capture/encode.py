@@ -353,7 +353,7 @@ def _made_here(media: str) -> Iterable[tuple[str, int]]:
     for entry in os.scandir(media):
         stem, suffix = os.path.splitext(entry.name)
         end = _moment(stem)
-        if suffix in (".png", ".mp4", ".gif", ".apng") and len(end) == 20 and set(end) <= set("0123456789abcdef"):
+        if suffix in (".png", ".mp4", ".gif", ".apng") and len(end) == 24 and set(end) <= set("0123456789abcdef"):
             yield entry.name, entry.stat().st_size
 
 

@@ -152,7 +152,7 @@ class Media:
     ) -> str | None:
         try:
             # Names sort by time; the random end keeps processes and threads apart.
-            end = f"{time.time_ns():x}{os.urandom(2).hex()}"
+            end = f"{time.time_ns():x}{os.urandom(4).hex()}"
             facts = self._spool(f"{_safe(key)}-{end}", kind, suffix, pictures(), fps)
         except BadInput as err:
             self._refuse(key, str(err))
