@@ -315,6 +315,26 @@ def test_sealing_that_fails_is_said_once_tried_again_and_ends_nothing(make_run: 
     assert [line["i"] for line in run.lines()] == [1.0]
 
 
+def test_after_a_reboot_what_went_before_is_sealed_before_its_durable_marks_are_replaced(
+    make_run: Any, make_keeper: Any, eventually: Any
+) -> None:
+    run = make_run()
+    former = run.add_writer()
+    with open(os.path.join(former.folder, "writer.json"), "w", encoding="utf-8") as file:
+        json.dump({**identity(), "boot_id": "before", "writer": former.id, "attempt": 1}, file)
+    marks = {"boot_id": "before", "marks": {former.id: {"0": 7}}}
+    path = run.folder / "data" / "keeper" / "durable.json"
+    path.write_text(json.dumps(marks))
+    keeper = make_keeper(run, seal_command=(*record_seals(run)[:-1], "import time; time.sleep(0.2)"))
+    log = run.log()
+    for i in range(3):
+        log({"i": float(i)})
+        keeper.step()
+        assert run.keeper_file("durable.json") == marks
+    eventually(lambda: keeper.step() is not None and run.keeper_file("durable.json") != marks)
+    assert run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3}
+
+
 def test_host_rows_are_rows_of_the_run(make_run: Any, make_keeper: Any, clock: Any) -> None:
     run, sink = make_run(host_seconds=10.0), Kept()
     keeper = make_keeper(run, clock=clock, sinks=[sink])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.journal.liveness import boot_id
+from rollbook.journal.liveness import boot_id, host_name
 from rollbook.keeper.places import keeper_folder, read_json, write_json
 from rollbook.keeper.positions import Positions
 
@@ -37,6 +37,8 @@ class Durable:
     Attributes:
       lanes: {writer: {lane: last sequence number}} as of the last step, of this place's writers.
       marks: the same, as far as it is safe on the disk.
+      held_back: durable.json still holds the marks that this machine made before it was booted anew, and rows in the
+        journal that are judged by them: it must not be replaced before those are sealed.
     """
 
     def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
@@ -47,8 +49,10 @@ class Durable:
         self._clock = clock
         self._positions: dict[str, Positions] = {}
         self._beat_at = -1e9
+        self._published: dict[str, dict[str, int]] = {}
         self.lanes: dict[str, dict[str, int]] = {}
         self.marks: dict[str, dict[str, int]] = {}
+        self.held_back = self._is_of_former_boot()
 
     def step(self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool) -> list[str]:
         """Sync and publish what is new.
@@ -80,8 +84,9 @@ class Durable:
             del self._positions[gone]
             self.lanes.pop(gone, None)
             self.marks.pop(gone, None)
-        if changed:
+        if self.marks != self._published and not self.held_back:
             self._publish(self._durable_path, {"boot_id": boot_id(), "marks": self.marks}, "marks", alone)
+            self._published = {writer: dict(lanes) for writer, lanes in self.marks.items()}
         if changed or (alive and self._clock() - self._beat_at >= _HEARTBEAT_SECONDS):
             self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
             self._beat_at = self._clock()
@@ -101,6 +106,17 @@ class Durable:
     def unsealed_bytes(self) -> int:
         """The size of all journal files of this place."""
         return sum(file.size for positions in self._positions.values() for file in positions.files.values())
+
+    def _is_of_former_boot(self) -> bool:
+        found = read_json(self._durable_path)
+        former, marks = found.get("boot_id"), found.get("marks")
+        if former == boot_id() or not isinstance(marks, dict):
+            return False
+        for writer in marks:
+            about = read_json(os.path.join(self._journal, str(writer), "writer.json"))
+            if about.get("boot_id") == former and about.get("host") == host_name():
+                return True
+        return False
 
     def _sync(self, positions: Positions, files: list[JournalFile]) -> bool:
         """Bring files to the disk. False if one could not be: then nothing new is called durable."""

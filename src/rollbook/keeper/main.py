@@ -97,6 +97,8 @@ class Keeper:
         self._ending_since: float | None = None
         self._final_sealed = False
         self._flushing: frozenset[str] = frozenset()
+        self._closed: set[str] = set()  # writers of this place that have said goodbye, also when their folder has gone
+        self._idle = False  # nothing is left to do for those
         self._hurry_until: float | None = None
         self._vanished = False
         self._drain_seconds = _DRAIN_SECONDS
@@ -147,10 +149,9 @@ class Keeper:
             pause = self.step()
             if pause is None:
                 return self.phase == "done"
-            done = all(writer.id in self.complete for writer in self._writers.here() if writer.closed)
-            if done or (until is not None and time.monotonic() >= until):
+            if self._idle or (until is not None and time.monotonic() >= until):
                 self.leave()
-                return done
+                return self._idle
             wait(min(pause, 0.05), self._writers.filenos())
 
     def start_thread(self) -> Keeper:
@@ -209,7 +210,8 @@ class Keeper:
         self._writers.look()
         here, living, elsewhere = self._writers.here(), self._writers.living(), self._writers.elsewhere()
         # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards.
-        closed = frozenset(writer.id for writer in here if writer.closed)
+        self._closed |= {writer.id for writer in here if writer.closed}
+        self._idle = False
         self._guard("sync", lambda: self._sync(here, bool(living)))
         self._guard("plan", self._read_plan)
         if not here and started - self._began < _GRACE_SECONDS:
@@ -217,7 +219,9 @@ class Keeper:
         if self._hurry_until is not None and started >= self._hurry_until:
             self.leave()
             return None
-        pause = self._keep(here, closed) if living else self._finish_book(here, closed, bool(elsewhere))
+        if self._durable.held_back:
+            self._seal_former()
+        pause = self._keep(here) if living else self._finish_book(here, bool(elsewhere))
         if pause is None:
             return None if self._done() else self._next(0.0)
         return self._next(pause)
@@ -251,7 +255,14 @@ class Keeper:
                 if not writer.here:
                     self._writers.hear(writer.id, beats.get(writer.id))
 
-    def _keep(self, here: list[KnownWriter], closed: frozenset[str]) -> float:
+    def _seal_former(self) -> None:
+        """After a reboot: seal first what was logged before it, while durable.json still says how far that counts."""
+        if self._sealing.successes or self._sealing.failures >= _MOST_SEAL_FAILURES:
+            self._durable.held_back = False
+        else:
+            self._sealing.begin(final=False)
+
+    def _keep(self, here: list[KnownWriter]) -> float:
         """What is done while a writer lives."""
         self._ending_since, self._final_sealed, self._vanished = None, False, False
         if self.phase != "running":
@@ -260,18 +271,19 @@ class Keeper:
         if now - self._ballast_at >= _BALLAST_EVERY:
             self._ballast_at = now
             self._ballast.hold()
-        fresh = closed - self.complete
+        fresh = frozenset(self._closed - self.complete)
         drained = self._feed(fresh)
         if fresh and drained:
             self.complete |= fresh
             self._tell("running")
+        self._idle = drained
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here))
         if not drained and not self._failing():
             return 0.0
         return _BUSY_SECONDS if self._sealing.busy or fresh else _STEP_SECONDS
 
-    def _finish_book(self, here: list[KnownWriter], closed: frozenset[str], others: bool) -> float | None:
+    def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """What is left to do when no writer of this place lives; None when it is done."""
         now = self._clock()
         if self._ending_since is None:
@@ -288,9 +300,9 @@ class Keeper:
         if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
             self._sealing.step(self._durable.waiting(here))
-            if self.phase != "waiting" or not closed <= self.complete:
-                self.complete |= closed
-                self._tell("waiting")
+            self.complete |= self._closed
+            self._tell("waiting")
+            self._idle = True
             return _STEP_SECONDS
         if not self._final_sealed:
             ended = self._sealing.poll()
@@ -302,7 +314,7 @@ class Keeper:
             else:
                 self._sealing.begin(final=not others)
                 return _QUICK_SECONDS
-        self.complete |= closed
+        self.complete |= self._closed
         return None
 
     def _done(self) -> bool:

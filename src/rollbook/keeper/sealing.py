@@ -37,6 +37,7 @@ class Sealing:
       command: what to run instead of the sealing module, for a keeper inside the training process and for tests.
     Attributes:
       failures: how many children in a row have failed.
+      successes: how many have ended well.
       was_final: whether the last child was asked to finish the book.
     """
 
@@ -56,7 +57,7 @@ class Sealing:
         self.was_final = False
         self._first_seen: dict[str, float] = {}
         self._not_before = -1e9
-        self.failures = 0
+        self.failures = self.successes = 0
 
     @property
     def busy(self) -> bool:
@@ -94,6 +95,7 @@ class Sealing:
         code, self._child = self._child.returncode, None
         if code == 0:
             self.failures = 0
+            self.successes += 1
             return True
         self._failed(f"sealing ended with status {code}; its words are above. What is not sealed stays in the journal")
         return False

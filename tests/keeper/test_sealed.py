@@ -1,0 +1,151 @@
+"""Sinks and sealing: rows that became Parquet before a sink had them reach it from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rollbook.keeper.forward import Forwarder, replay
+from rollbook.keeper.sealed import LazySealed
+from rollbook.protocols import Row, RunInfo
+
+seal_room = pytest.importorskip("rollbook.store.seal")
+
+
+class Kept:
+    """A sink that keeps its rows, or is down."""
+
+    accepts: frozenset[type] = frozenset({float, int})
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.down = False
+
+    def open(self, run: RunInfo) -> None:
+        return
+
+    def write(self, rows: Sequence[Row]) -> None:
+        if self.down:
+            raise ConnectionError("down")
+        self.rows.extend(rows)
+
+    def close(self) -> None:
+        return
+
+    def values(self, key: str) -> list[Any]:
+        return [row.values[key] for row in self.rows if key in row.values]
+
+
+def small_segments(run: Any) -> Any:
+    run.writer.first_segment_bytes = run.writer.largest_segment_bytes = 4096
+    return run.log()
+
+
+def test_an_outage_is_caught_up_with_from_parquet(make_run: Any, clock: Any) -> None:
+    run, sink = make_run(), Kept()
+    log = small_segments(run)
+    forwarder = Forwarder(run.folder, sink, name="kept", clock=clock)
+    for i in range(50):
+        log({"i": float(i)}, env_step=i)
+    forwarder.step()
+    sink.down = True
+    for i in range(50, 1000):
+        log({"i": float(i)}, env_step=i)
+        if i % 100 == 0:
+            log({"rare": float(i)})
+            clock.now += 100
+            forwarder.step()
+            seal_room.seal(run.folder)
+    sink.down = False
+    for i in range(1000, 1010):
+        log({"i": float(i)}, env_step=i)
+    clock.now += 100
+    forwarder.step()
+    assert sink.values("i") == [float(i) for i in range(1010)]
+    assert sink.values("rare") == [float(i) for i in range(100, 1000, 100)]
+    assert [row.clocks["env_step"] for row in sink.rows if "i" in row.values] == list(range(1010))
+    assert len({(row.writer, row.lane, row.seq) for row in sink.rows}) == len(sink.rows)
+
+
+def test_a_sink_that_comes_when_all_is_sealed_and_merged_gets_everything(make_run: Any) -> None:
+    run = make_run()
+    log = small_segments(run)
+    for i in range(700):
+        log({"i": float(i)}, env_step=i)
+        if i % 50 == 0:
+            log({f"rare{i}": float(i)})
+    run.writer.close()
+    seal_room.seal(run.folder, final=True)
+    late, again = Kept(), Kept()
+    Forwarder(run.folder, late, name="late").step()
+    assert late.values("i") == [float(i) for i in range(700)]
+    assert sorted(v for row in late.rows for key, v in row.values.items() if key.startswith("rare")) == [
+        float(i) for i in range(0, 700, 50)
+    ]
+    assert replay(run.folder, again) == 714
+    assert again.values("i") == late.values("i")
+    before = len(late.rows)
+    Forwarder(run.folder, late, name="late").step()
+    assert len(late.rows) == before
+
+
+def test_a_sink_that_keeps_up_never_loads_pyarrow(make_run: Any, python: Any) -> None:
+    run = make_run()
+    log = small_segments(run)
+    script = """
+import sys
+from rollbook.keeper.forward import Forwarder
+from rollbook.sinks.jsonl import Jsonl
+forwarder = Forwarder(sys.argv[1], Jsonl(), name="jsonl")
+for line in sys.stdin:
+    forwarder.step()
+    print(forwarder.rows, "pyarrow" in sys.modules, flush=True)
+"""
+    import subprocess
+
+    process = python(script, run.folder, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for turn in range(1, 6):
+        for i in range(300):
+            log({"i": float(i)})
+            log({"other": float(i), "two": 2.0})
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline().split() == [str(600 * turn), "False"]
+        seal_room.seal(run.folder)
+    assert list((run.folder / "data" / "metrics").glob("*.parquet"))
+    process.communicate()
+
+
+def test_what_is_sealed_is_told_from_the_footers_alone(make_run: Any) -> None:
+    run = make_run()
+    log = small_segments(run)
+    for i in range(300):
+        log({"i": float(i)})
+    sealed = LazySealed(str(run.folder))
+    assert sealed.lanes() == {}
+    run.writer.close()
+    seal_room.seal(run.folder)
+    assert sealed.lanes() == {run.writer.id: {0: 300}}
+    seal_room.seal(run.folder, final=True)
+    assert sealed.lanes() == {run.writer.id: {0: 300}}
+    tables = frozenset({"metrics"})
+    assert list(sealed.rows("nobody", 0, 0, 10, tables)) == []
+    assert list(sealed.rows(run.writer.id, 0, 300, 400, tables)) == []
+    assert [row.values["i"] for row in sealed.rows(run.writer.id, 0, 10, 13, tables)] == [10.0, 11.0, 12.0]
+
+
+def test_a_damaged_part_does_not_stop_what_can_be_read(make_run: Any) -> None:
+    run, sink = make_run(), Kept()
+    log = small_segments(run)
+    for i in range(300):
+        log({"i": float(i)})
+    run.writer.close()
+    seal_room.seal(run.folder)
+    (run.folder / "data" / "metrics" / f"{run.writer.id}.L00.S009.1.parquet").write_bytes(b"rubbish")
+    (run.folder / "data" / "metrics" / "merged.000.parquet").write_bytes(b"")
+    Forwarder(run.folder, sink).step()
+    assert sink.values("i") == [float(i) for i in range(300)]
