@@ -95,7 +95,7 @@ class StepChunks:
         self._bytes = self._first_ns = 0
 
     def add(self, cells: Mapping[str, Any]) -> None:
-        """One row, kept as it is: `cells` and the arrays in it must be the row's own (`flat` and `copied` make them so)."""
+        """One row, kept as it is: `cells` and the arrays in it must be the row's own (see `add_flat`)."""
         if self.lost:
             cells = {name: value for name, value in cells.items() if name == "t" or name.startswith(_ALWAYS)}
             if len(cells) < 2:
@@ -105,9 +105,8 @@ class StepChunks:
             self._recorder.count(
                 "steps_beyond_limit",
                 1,
-                f"episode {self.episode_id} has more than {self.most_rows:,} recorded steps; the later ones are "
-                "not kept. "
-                "Raise most_steps=, or end the episode",
+                f"episode {self.episode_id} has more than {self.most_rows:,} recorded steps; the later ones not "
+                "kept. Raise most_steps=, or end the episode",
             )
             return
         size = 16
