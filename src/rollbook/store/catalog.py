@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 from rollbook.errors import AmbiguousRun, NotARun, RollbookError, RunNotFound
 from rollbook.store.conditions import Condition, value_at
 from rollbook.store.layout import read_run
-from rollbook.store.status import status_of
+from rollbook.store.status import derived
 
 if TYPE_CHECKING:
     from rollbook.store.reader import Book
@@ -216,7 +216,7 @@ def _row(folder: str, cache: _Cache | None) -> dict[str, Any] | None:
     _known[folder] = known
     row = {"path": folder, **known[1]}
     if row["status"] == "running":  # the only thing about a run that changes without run.json changing
-        row["status"] = status_of(folder, read_run(folder))
+        row["status"] = derived(folder, read_run(folder))
     return row
 
 
