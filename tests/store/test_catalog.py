@@ -169,5 +169,6 @@ def test_a_run_whose_process_vanished_is_crashed_and_one_elsewhere_stale(root: P
         journal = folder / "data" / "journal" / "w"
         journal.mkdir(parents=True)
         (journal / "writer.json").write_text(json.dumps({**liveness.identity(), **change}))
+        os.utime(folder / "run.json", (0, 0))  # nothing was heard of it for long
     status = {row["id"]: row["status"] for row in rollbook.open(root / "p").table()}
     assert status == {"dead": "crashed", "far": "stale"}
