@@ -105,6 +105,19 @@ GROUPS: dict[str, Group] = {
         packages=("ray[rllib,tune]==2.60.0", "gymnasium[classic-control]>=1.2,<1.3", "tensorboardX>=2.6", "pandas"),
         modules=("ray.rllib", "ray.tune", "gymnasium"),
     ),
+    # gymnasium before and after its statistics of vectors were mended: "main" and "rllib" hold releases in between.
+    "gym122": Group(packages=("gymnasium[classic-control]==1.2.2",), torch=False, modules=("gymnasium",)),
+    "data": Group(
+        packages=(
+            "minari[hdf5]>=0.5.4,<0.6",
+            "pettingzoo>=1.27,<1.28",
+            "mpe2>=1.1",
+            "gymnasium[classic-control]>=1.4",
+            "pillow",
+        ),
+        torch=False,
+        modules=("minari", "h5py", "pettingzoo", "mpe2", "gymnasium"),
+    ),
     "trackers": Group(
         packages=("wandb>=0.31,<0.32", "mlflow-skinny>=3.17,<3.18", "trackio>=0.43,<0.44"),
         torch=False,
