@@ -19,6 +19,8 @@ from rollbook.keeper.places import Lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 
+SOURCE = str(Path(launching.__file__).parents[2])
+
 TRAINER = """
 import os, sys, time
 from rollbook.journal.writer import Writer
@@ -243,3 +245,30 @@ def test_what_launch_imports_is_light(make_run: Any, python: Any) -> None:
     script = "import sys; import rollbook.keeper.launch, rollbook.keeper.forward; print(*sorted(sys.modules))"
     found = set(python(script).communicate(timeout=20)[0].split())
     assert not {"subprocess", "dataclasses", "inspect", "msgspec", "numpy", "pyarrow"} & found
+
+
+def test_a_sink_from_an_editable_install_is_found_by_the_keeper(make_run: Any, eventually: Any, tmp_path: Path) -> None:
+    """Such installs work by hooks that `site` runs, and the keeper starts without it."""
+    run = make_run(sinks=[{"name": "homemade"}])
+    hooked, packages = tmp_path / "hooked", tmp_path / "packages"
+    hooked.mkdir()
+    (hooked / "homemade_sink.py").write_text(
+        "from rollbook.sinks.jsonl import Jsonl\nclass Homemade(Jsonl):\n    accepts = frozenset({float})\n"
+    )
+    about = packages / "homemade-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: homemade\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[rollbook.sinks]\nhomemade = homemade_sink:Homemade\n")
+    run.log()({"i": 1.0})
+    # Stands for a `site` whose .pth files bring the package.
+    (packages / "site.py").write_text(f"import sys\ndef main():\n    sys.path.append({str(hooked)!r})\n")
+    script = "import sys; sys.path[:0] = sys.argv[2:4]; from rollbook.keeper.process import main; main([sys.argv[1]])"
+    options = ["-I", "-S", "-X", "frozen_modules=off"]
+    command = [sys.executable, *options, "-c", script, str(run.folder), SOURCE, str(packages)]
+    environment = {**os.environ, "ROLLBOOK_KEEPER_PATH": os.pathsep.join(sys.path)}
+    keeper = subprocess.Popen(command, env=environment)
+    try:
+        eventually(lambda: [line["i"] for line in run.lines()] == [1.0])
+    finally:
+        keeper.kill()
+        keeper.wait()

@@ -49,7 +49,7 @@ class Sinks:
             taken[name] = taken.get(name, 0) + 1
             unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
             try:
-                sink, seconds = build(spec)
+                sink, seconds = _build_with_site(spec)
             except Exception as err:
                 say(f"sink:{unique}", f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on")
                 continue
@@ -170,6 +170,21 @@ class _Thread(threading.Thread):
         """Ask it to end."""
         self._ended, self._stop_asked = ended, True
         self._wake.set()
+
+
+def _build_with_site(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
+    """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
+    try:
+        return build(spec)
+    except Exception:
+        import sys
+
+        if not sys.flags.no_site or "site" in sys.modules:
+            raise
+        import site
+
+        site.main()
+        return build(spec)
 
 
 def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
