@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rollbook import sinks
-from rollbook.errors import UnknownOption
+from rollbook.errors import BadInput, UnknownOption
 from rollbook.protocols import Row
 from rollbook.sinks import Text
 from rollbook.sinks._plain import file_name, plain
@@ -108,6 +108,17 @@ def test_file_names_are_safe_and_do_not_meet():
     ]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name) for name in names)
+
+
+def test_what_would_fill_the_logs_unread_is_left_out_unless_asked_for(write, tmp_path):
+    values = {"host/cpu": 1.0, "rollbook/rows": 1, "time/collect_seconds": 0.1, "time/fps": 417, "train/x": 1}
+    folder = write(Text(), values, {"host/cpu": 2.0})
+    assert sorted(path.name for path in (folder / "log").iterdir()) == ["time", "train"]
+    assert "seconds" not in log(folder, "time")
+    folder = write(Text(leave_out=""), values)
+    assert sorted(path.name for path in (folder / "log").iterdir()) == ["host", "rollbook", "time", "train"]
+    with pytest.raises(BadInput, match="leave_out"):
+        Text(leave_out="(")
 
 
 def test_an_unknown_layout_names_the_known_ones():

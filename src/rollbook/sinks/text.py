@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import as_number, file_name, plain, wide
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Text", "blocks", "table"]
 
 MOST_COMPONENTS = 64
+LEFT_OUT = r"^(host|rollbook)/|^time/.*_seconds$"
 _LAYOUTS = ("table", "blocks")
 
 
@@ -35,13 +37,22 @@ class Text(FileSink):
     drive a terminal is written out. More than 64 components share log/other/.
 
     Args:
+      leave_out: a regular expression; keys in which it is found are not written. By default what would fill the logs
+        without being read there: the host, rollbook's own cost, and the duration of every timed stage.
       layout: "table", one name a line, or "blocks", four names side by side as LightZero's learner writes them.
     """
 
     accepts: frozenset[type] = frozenset({float, int, bool, str})
 
-    def __init__(self, *, layout: str = "table") -> None:
+    def __init__(self, *, layout: str = "table", leave_out: str = LEFT_OUT) -> None:
         super().__init__()
+        try:
+            self._left_out = re.compile(leave_out) if leave_out else None
+        except (re.error, TypeError) as err:
+            raise BadInput(
+                f"the text sink was given leave_out={leave_out!r}, which is no regular expression ({err}); "
+                "'' leaves nothing out"
+            ) from None
         if layout not in _LAYOUTS:
             raise UnknownOption(f"the text sink has no layout={layout!r}.{did_you_mean(str(layout), list(_LAYOUTS))}")
         self._table = table if layout == "table" else blocks
@@ -65,7 +76,7 @@ class Text(FileSink):
 
     def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
         for row in rows:
-            for name, values in _by_component(row).items():
+            for name, values in _by_component(row, self._left_out).items():
                 component = file_name(name) if name else "run"
                 if component not in self._components:
                     if len(self._components) >= MOST_COMPONENTS:
@@ -127,11 +138,12 @@ def _six_places(value: float) -> str:
         return as_number(value)
 
 
-def _by_component(row: Row) -> dict[str, dict[str, Any]]:
+def _by_component(row: Row, left_out: re.Pattern[str] | None) -> dict[str, dict[str, Any]]:
+    values = {key: value for key, value in row.values.items() if left_out is None or not left_out.search(key)}
     if row.scope:
-        return {row.scope: dict(row.values)} if row.values else {}
+        return {row.scope: values} if values else {}
     found: dict[str, dict[str, Any]] = {}
-    for key, value in row.values.items():
+    for key, value in values.items():
         first, slash, _ = key.partition("/")
         found.setdefault(first if slash else "", {})[key] = value
     return found
