@@ -378,7 +378,7 @@ KILLED = """
 def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) -> None:
     code = textwrap.dedent(KILLED).format(tests=str(Path(__file__).parent), folder=str(tmp_path))
     rng = random.Random(5)
-    for _ in range(5):
+    for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         last = 0

@@ -27,9 +27,9 @@ def take(generators: Mapping[str, Any] | None = None) -> dict[str, Any]:
     random = sys.modules.get("random")
     if random is not None:
         states["python"] = random.getstate()
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        states["numpy"] = numpy_random.get_state(legacy=False)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:  # its generators load at first use, which may come after this checkpoint
+        states["numpy"] = numpy.random.get_state(legacy=False)
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_rng_state"):
         states["torch"] = bytes(torch.get_rng_state().tolist())
