@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_leaves_whole_rows_behind(tmp_path: Path) -> None:
         def __init__(self, file: object) -> None:
             self.file = file
 
-        def write(self, text: str) -> None:
+        def write(self, text: bytes) -> None:
             self.file.write(text[:1])  # type: ignore[attr-defined]
 
         def flush(self) -> None:

@@ -164,11 +164,11 @@ class Monitor(_Base):
                 "Tried to reset an environment before done. If you want to allow early resets, wrap your env with "
                 "Monitor(env, path, allow_early_resets=True)"
             )
-        self._return, self._length, self.needs_reset = 0.0, 0, False
         for key in self.reset_keywords:
             if kwargs.get(key) is None:
                 raise ValueError(f"Expected you to pass keyword argument {key} into reset")
             self.current_reset_info[key] = kwargs[key]
+        self._return, self._length, self.needs_reset = 0.0, 0, False
         return self.env.reset(**kwargs)
 
     def step(self, action: Any) -> Any:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RollbookOutputFormat"]
 
+_RICH = (Figure, HParam, Image, Video)
+_NOWHERE = ("",)
+"""What the logger stores for a key without exclusion."""
 _OLD_STEPS = ("total_timesteps", "total timesteps", "steps")
 """Where the older library's algorithms put the step counter: it has no step of its own."""
 
@@ -59,14 +62,17 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=run_options)
         self.clocks = clocks
         self._count = Counter(self.run)
+        self._plain_kinds: set[type] = {float, int, bool}
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one row."""
-        values = {
-            str(key): value for key, value in key_values.items() if not excluded_from(key_excluded.get(key), self.name)
-        }
-        clocks = {"step": step, "env_step": step} if self.clocks is None else self.clocks(step)
-        self._row(values, clocks)
+        values = key_values
+        name = self.name
+        said = key_excluded.items()
+        hidden = {key for key, where in said if where != _NOWHERE and excluded_from(where, name)}
+        if hidden:
+            values = {key: value for key, value in key_values.items() if key not in hidden}
+        self._row(values, {"step": step, "env_step": step} if self.clocks is None else self.clocks(step))
 
     def write_sequence(self, sequence: list[str]) -> None:
         """Keep a line of text under the key "log"."""
@@ -84,7 +90,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         """Append one row; the step is the algorithm's own total, if the row holds one."""
         step = next((kvs[key] for key in _OLD_STEPS if key in kvs), None)
         clocks = {} if step is None else {"step": step, "env_step": step}
-        self._row({str(key): value for key, value in kvs.items()}, clocks)
+        self._row(kvs, clocks)
 
     def writeseq(self, seq: list[str]) -> None:
         """Keep a line of text under the key "log"."""
@@ -92,16 +98,26 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     # -- parts
 
-    def _row(self, values: dict[str, Any], clocks: dict[str, Any]) -> None:
+    def _row(self, values: Mapping[str, Any], clocks: dict[str, Any]) -> None:
         run = self.run
         if run is None:
             return
-        rich = {key: value for key, value in values.items() if isinstance(value, (Figure, Image, Video, HParam))}
-        plain = {key: value for key, value in values.items() if key not in rich} if rich else values
-        if plain:
-            self._count.guard("row", "keeping the row in the run", lambda: run.log(plain, **clocks))
-        for key, value in rich.items():
-            self._count.guard("rich_value", f"keeping {key!r}", partial(self._rich, key, value, clocks))
+        kinds = set(map(type, values.values()))
+        if not kinds <= self._plain_kinds:
+            values = self._keep_rich(values, kinds, clocks)
+        if values:
+            run.log(values, **clocks)
+
+    def _keep_rich(self, values: Mapping[str, Any], kinds: set[type], clocks: dict[str, Any]) -> dict[str, Any]:
+        """Keep pictures, films and the like; returns the other values."""
+        self._plain_kinds |= {kind for kind in kinds if not issubclass(kind, _RICH)}
+        plain = {}
+        for key, value in values.items():
+            if isinstance(value, _RICH):
+                self._count.guard("rich_value", f"keeping {key!r}", partial(self._rich, key, value, clocks))
+            else:
+                plain[key] = value
+        return plain
 
     def _rich(self, key: str, value: Any, clocks: dict[str, Any]) -> None:
         from rollbook.adapters._pixels import as_frames, as_picture

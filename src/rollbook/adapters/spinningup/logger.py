@@ -10,7 +10,7 @@
 
 progress.txt and config.json stand in `output_dir` as Spinning Up's plotter reads them. The run gets each dumped row
 under its native names, with the clocks epoch (from Epoch) and env_step (from TotalEnvInteracts), and each stored value,
-raw, under `store/<key>`; episodes that were stored (EpRet with EpLen) are rows of `episodes`.
+raw, under `store/<key>`; episodes that were stored (EpRet with EpLen, TestEpRet with TestEpLen) are rows of `episodes`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import partial
 
 from rollbook.adapters._run import Counter, find_run
 from rollbook.adapters._table import GrowingTable
@@ -295,6 +296,7 @@ class EpochLogger(Logger):
         """As `Logger`; with raw=False only the statistics reach the run, not each stored value."""
         super().__init__(*args, **kwargs)
         self.epoch_dict: dict[str, list[Any]] = {}
+        self._scopes: dict[str, Any] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
     def store(self, **kwargs: Any) -> None:
@@ -358,12 +360,19 @@ class EpochLogger(Logger):
         scope: Any = self._raw
         plain = {key: value.item() if _is_single(value) else value for key, value in values.items()}
         scope.log(plain, epoch=self._epochs)
-        if "EpRet" in values and "EpLen" in values:
-            self._count.guard("episode", "keeping the episode", lambda: self._keep_episode(plain))
+        for prefix, scope_name in (("", "train"), ("Test", "test")):
+            if f"{prefix}EpRet" in values and f"{prefix}EpLen" in values:
+                self._count.guard(
+                    "episode", "keeping the episode", partial(self._keep_episode, prefix, scope_name, plain)
+                )
 
-    def _keep_episode(self, values: dict[str, Any]) -> None:
+    def _keep_episode(self, prefix: str, scope_name: str, values: dict[str, Any]) -> None:
         if self.run is not None:
-            self.run.log_episode(return_=float(values["EpRet"]), length=int(values["EpLen"]), epoch=self._epochs)
+            scope = self._scopes.get(scope_name)
+            if scope is None:
+                scope = self._scopes[scope_name] = self.run.scope(scope_name)
+            result, length = float(values[f"{prefix}EpRet"]), int(values[f"{prefix}EpLen"])
+            scope.log_episode(return_=result, length=length, epoch=self._epochs)
 
 
 class DummyLogger:

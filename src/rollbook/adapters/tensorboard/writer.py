@@ -385,4 +385,4 @@ class SummaryWriter:
 
     def _rewind(self) -> None:
         if self.run is not None and self.purge_step is not None:
-            self.run.run.rewind(**{self._clock or "step": int(self.purge_step)})
+            self.run.run.rewind(**{self._clock or "step": int(self.purge_step) - 1})  # the step itself goes, too
