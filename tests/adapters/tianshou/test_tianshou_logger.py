@@ -107,7 +107,8 @@ def test_intervals_thin_by_the_rule_of_tianshou(interval: int, steps: list[int],
 
 def test_defaults_are_those_of_the_documentation() -> None:
     logger = Plain()
-    assert (logger.train_interval, logger.test_interval, logger.update_interval, logger.info_interval) == (1000, 1, 1000, 1)
+    intervals = (logger.train_interval, logger.test_interval, logger.update_interval, logger.info_interval)
+    assert intervals == (1000, 1, 1000, 1)
     assert logger.exclude_arrays is True
     assert logger.save_interval is None
 
@@ -222,7 +223,7 @@ def test_the_native_file_gets_what_tianshous_own_logger_writes(run: Any) -> None
 
 
 def test_every_gradient_step_has_its_row_and_its_number(run: Any) -> None:
-    """Tianshou 2 hands over all gradient steps of an update step under one number, and its own logger keeps the first."""
+    """Tianshou 2 gives all gradient steps of an update step one number, and its own logger keeps the first alone."""
     logger = RollbookLogger(run)
     for update in (1, 2):
         for i in range(3):

@@ -55,18 +55,23 @@ def recording(
         experiment = experiment_of(run)
     experiment.terminal, experiment.compat = terminal, compat
     patches = _Patches()
+    finishers: list[Callable[[], None]] = []
+    status = "finished"
     try:
-        _install(patches, experiment, save_evaluated)
+        finishers += _install(patches, experiment, save_evaluated)
         yield experiment
     except BaseException as err:
-        patches.undo()
-        if experiment.opened_here:
-            experiment.run.finish("killed" if isinstance(err, KeyboardInterrupt) else "crashed")
+        status = "killed" if isinstance(err, KeyboardInterrupt) else "crashed"
         raise
-    else:
+    finally:
         patches.undo()
+        for finish in finishers:  # what came after the last table
+            try:
+                finish()
+            except Exception as err:
+                experiment.run.count("lightzero_finish", message=f"the last tables could not be written: {err}")
         if experiment.opened_here:
-            experiment.run.finish()
+            experiment.run.finish(status)
 
 
 def _check_versions() -> None:
@@ -101,7 +106,8 @@ class _Patches:
         self._before = []
 
 
-def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) -> None:
+def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) -> list[Callable[[], None]]:
+    """Put ours in place; returns what is to be called at the end."""
     _load_modules()
     log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY)
     patches.everywhere(log_helper.build_logger, _build_logger(experiment))
@@ -123,6 +129,7 @@ def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) ->
         patches.set(cls, "collect", collector.around_collect(cls.collect))
         patches.set(cls, "_output_log", collector.around_output(cls._output_log))
     _install_buffer(patches, experiment)
+    return [collector.finish, learner.finish]
 
 
 def _load_modules() -> None:

@@ -45,6 +45,7 @@ class CollectorBridge:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, CollectorLog] = {}
+        self._last_iter: dict[str, int] = {}
         self._taken: dict[int, int] = {}  # id of a collector -> how many of its pending episodes were taken
 
     def log(self, instance: str) -> CollectorLog:
@@ -69,6 +70,7 @@ class CollectorBridge:
         @wraps(theirs)
         def output(collector: Any, train_iter: int) -> None:
             log = self.log(collector._instance_name)
+            self._last_iter[collector._instance_name] = train_iter
             try:
                 self._take(collector, log)
             except Exception as err:
@@ -88,14 +90,18 @@ class CollectorBridge:
 
         return output
 
+    def finish(self) -> None:
+        """Report what was collected since the last report: they report after 100 iterations at the earliest."""
+        for instance, log in self._logs.items():
+            if log.pending:
+                log.report(self._last_iter.get(instance, 0))
+
     def _take(self, collector: Any, log: CollectorLog) -> None:
         episodes = collector._episode_info
         taken = self._taken.get(id(collector), 0)
         for episode in episodes[taken if taken <= len(episodes) else 0 :]:
             more = {name: value for name, value in episode.items() if name not in _KNOWN}
-            log.episode(
-                episode["reward"], episode["step"], episode.get("train_sample"), episode.get("time"), **more
-            )
+            log.episode(episode["reward"], episode["step"], episode.get("train_sample"), episode.get("time"), **more)
         self._taken[id(collector)] = len(episodes)
 
 

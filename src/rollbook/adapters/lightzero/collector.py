@@ -1,12 +1,12 @@
 """CollectorLog: how collecting goes, in the 18 fields of LightZero's document.
 
-    log = CollectorLog(run)
-    while training:
-        with log.collecting():
-            for episode in collect(policy):
-                log.episode(reward=episode.reward, envstep=len(episode))
-        if log.is_due(train_iter):
-            log.report(train_iter)
+log = CollectorLog(run)
+while training:
+    with log.collecting():
+        for episode in collect(policy):
+            log.episode(reward=episode.reward, envstep=len(episode))
+    if log.is_due(train_iter):
+        log.report(train_iter)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LightZero's entry functions with one import line changed.
 
-    from rollbook.adapters.lightzero import train_muzero        # instead of: from lzero.entry import train_muzero
+from rollbook.adapters.lightzero import train_muzero        # instead of: from lzero.entry import train_muzero
 
-    train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
+train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
 """
 
 from __future__ import annotations

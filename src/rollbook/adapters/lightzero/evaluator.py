@@ -1,11 +1,11 @@
 """EvaluatorLog: how an evaluation went, in the fields of LightZero's document.
 
-    log = EvaluatorLog(run)
-    if log.should_eval(train_iter):
-        with log.evaluating():
-            for i in range(8):
-                log.episode(env_id=i, reward=play(policy), envstep=200)
-        log.report(train_iter, envstep, checkpoint=learner_log.save_checkpoint(state, train_iter))
+log = EvaluatorLog(run)
+if log.should_eval(train_iter):
+    with log.evaluating():
+        for i in range(8):
+            log.episode(env_id=i, reward=play(policy), envstep=200)
+    log.report(train_iter, envstep, checkpoint=learner_log.save_checkpoint(state, train_iter))
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Experiment: the folder of an experiment, as LightZero's document draws it, over a run.
 
-    <run>/ckpt/{ckpt_best,iteration_0,iteration_10000}.pth.tar
-    <run>/log/{buffer,collector,evaluator,learner}/<component>_logger.txt
-    <run>/log/serial/events.out.tfevents.<timestamp>.<hostname>
-    <run>/{total_config,formatted_total_config}.py
+<run>/ckpt/{ckpt_best,iteration_0,iteration_10000}.pth.tar
+<run>/log/{buffer,collector,evaluator,learner}/<component>_logger.txt
+<run>/log/serial/events.out.tfevents.<timestamp>.<hostname>
+<run>/{total_config,formatted_total_config}.py
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
 __all__ = ["Experiment", "experiment_of"]
+
 
 class Experiment:
     """Where the logs of one run write to: text files, one event file, the book.

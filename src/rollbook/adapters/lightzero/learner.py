@@ -1,10 +1,10 @@
 """LearnerLog: the network's structure, the learner's status, its checkpoints.
 
-    log = LearnerLog(run, show_freq=100)
-    log.structure(model)
-    for train_iter in range(...):
-        log.log({"cur_lr": lr, "total_loss": loss}, train_iter, envstep)
-    log.save_checkpoint(model.state_dict(), train_iter, envstep)
+log = LearnerLog(run, show_freq=100)
+log.structure(model)
+for train_iter in range(...):
+    log.log({"cur_lr": lr, "total_loss": loss}, train_iter, envstep)
+log.save_checkpoint(model.state_dict(), train_iter, envstep)
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class LearnerLog:
         self.instance_name, self.show_freq, self.rank = instance_name, max(1, int(show_freq)), rank
         self.monitor_vars = None if monitor_vars is None else list(monitor_vars)
         self._sums: dict[str, list[float]] = {}  # name -> [sum, count] since the last table
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was logged since the last table."""
+        return bool(self._sums)
 
     def structure(self, model: Any) -> None:
         """Write the network's structure: the repr of a torch module, or any text."""

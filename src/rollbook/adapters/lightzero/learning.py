@@ -24,6 +24,7 @@ class LearnerBridge:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, LearnerLog] = {}
+        self._last: dict[str, tuple[int, int]] = {}
         self.score: Callable[[], float | None] = lambda: None
 
     def log(self, engine: Any, freq: int) -> LearnerLog:
@@ -34,6 +35,12 @@ class LearnerBridge:
                 self._experiment, name, show_freq=freq, monitor_vars=engine.policy.monitor_vars(), rank=engine.rank
             )
         return self._logs[name]
+
+    def finish(self) -> None:
+        """Show the averages of the iterations since the last table."""
+        for instance, (iteration, envstep) in self._last.items():
+            if self._logs[instance].pending:
+                self._logs[instance].show(iteration, envstep)
 
     def show(self, hook: Any, engine: Any) -> None:
         """After every iteration: all it reported goes to the book; every `freq` iterations there is a table."""
@@ -57,6 +64,7 @@ class LearnerBridge:
                     continue
         engine.monitor.time.step()
         iteration, envstep = engine.last_iter.val, engine.collector_envstep
+        self._last[engine.instance_name] = iteration, envstep
         for name, several in buffers["scalars"].items():
             parts = several.items() if hasattr(several, "items") else enumerate(several)
             values.update((f"{name}/{part}", value) for part, value in parts)

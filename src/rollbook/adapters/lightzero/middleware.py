@@ -1,6 +1,6 @@
 """For DI-engine's pipelines of middleware: a logger that is one more middleware.
 
-    task.use(online_logger(run))            # instead of: task.use(ding.framework.middleware.online_logger())
+task.use(online_logger(run))            # instead of: task.use(ding.framework.middleware.online_logger())
 """
 
 from __future__ import annotations

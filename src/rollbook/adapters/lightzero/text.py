@@ -1,6 +1,6 @@
 """Text logs: `<name>_logger.txt`, one line head per message, as LightZero's users read and parse them.
 
-    [2025-01-02 03:04:06][learner.py:120][INFO] === Training Iteration 100 Result ===
+[2025-01-02 03:04:06][learner.py:120][INFO] === Training Iteration 100 Result ===
 """
 
 from __future__ import annotations

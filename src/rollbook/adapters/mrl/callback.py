@@ -1,11 +1,11 @@
 """Callback: what answers events.
 
-    class MyCallback(Callback):
-        def __init__(self):
-            super().__init__(name="my_callback")
+class MyCallback(Callback):
+    def __init__(self):
+        super().__init__(name="my_callback")
 
-        def after_sample(self):                     # called when that event comes
-            print(len(self.environment.batch_state.samples))
+    def after_sample(self):                     # called when that event comes
+        print(len(self.environment.batch_state.samples))
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Environment: a training loop that is nothing but events in a fixed order.
 
-    env = Environment(cbs=[MySampler, MyReward()], log=Log(run))
-    env.fit(bs=64, sl=90, iters=100, report=10)
+env = Environment(cbs=[MySampler, MyReward()], log=Log(run))
+env.fit(bs=64, sl=90, iters=100, report=10)
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ class Log(Callback):
         self.run: Any = getattr(found, "run", found)
         self.pbar: Any = None
         self.report = 1
-        self.iterations = 0
+        self._iterations = 0
+        self._attempt = self.run.attempt
         self.metrics = Metrics()
         self.batch_log = BatchLog(BatchHistory(self._load_batches))
         self.timelog = TimeLog(self._make_stage)
@@ -74,9 +75,15 @@ class Log(Callback):
             self.add_metric(name)
         for term in _TERMS:
             self.add_log(term)
-        self._attempt = self.run.attempt
         if self.run.resumed:
             self._guard("resume", self._reload)
+
+    @property
+    def iterations(self) -> int:
+        """How many batches are complete. When the run was rewound (`run.restore`), those that are left."""
+        if self.run.attempt != self._attempt:
+            self._guard("rewind", self._reload)
+        return self._iterations
 
     # -- what callbacks call
 
@@ -114,12 +121,13 @@ class Log(Callback):
     # -- events
 
     def before_train(self) -> None:
-        """Show the names of the columns."""
+        """Show the names of the columns. What a batch that broke off left behind is forgotten."""
+        self.metrics.pending.clear()
+        self._rewarded = {}
         self._show(["iterations", *self.metrics])
 
     def after_sample(self) -> None:
         """Measure the samples, and make room for their rewards."""
-        self._follow_attempt()
         state = self.environment.batch_state
         samples = state.samples
         state.rewards = self._rewards_for(samples, state)
@@ -144,7 +152,6 @@ class Log(Callback):
 
     def update_log(self) -> None:
         """Write the batch that is running to the book: its items, and its metrics as one row."""
-        self._follow_attempt()
         self._guard("batch", self._write_items)
         self._guard("metrics", self._write_metrics)
         self._rewarded = {}
@@ -156,7 +163,7 @@ class Log(Callback):
             values = [series.get(self.iterations) if series.length > self.iterations else None
                       for series in self.metrics.series.values()]  # fmt: skip
             self._show([str(self.iterations), *map(_shown, values)])
-        self.iterations += 1
+        self._iterations += 1
 
     # -- reading
 
@@ -333,18 +340,14 @@ class Log(Callback):
 
         return TimeSeries(history, write)
 
-    def _follow_attempt(self) -> None:
-        if self.run.attempt != self._attempt:
-            self._guard("rewind", self._reload)
-
     def _reload(self) -> None:
         """Go on where the effective history of the run ends."""
         self._attempt = self.run.attempt
         book = self.run.book
-        self.iterations = reading.batch_count(book)
+        self._iterations = reading.batch_count(book)
         for series in self.metrics.series.values():
-            series.forget(self.iterations)
-        self.batch_log.history.forget(self.iterations)
+            series.forget(self._iterations)
+        self.batch_log.history.forget(self._iterations)
         self.timelog = TimeLog(self._make_stage)
         self.metrics.pending.clear()
         self._rewarded, self._first_seen = {}, None

@@ -1,7 +1,7 @@
 """The containers of the log: they look like the dicts and lists of MRL's, and read from the book.
 
-    log.metrics["rewards"][-10:]        log.batch_log["rewards"][5]        log.timelog["sample_batch"]
-    "CCO" in log.unique_samples         log.unique_samples["CCO"]          # its first reward
+log.metrics["rewards"][-10:]        log.batch_log["rewards"][5]        log.timelog["sample_batch"]
+"CCO" in log.unique_samples         log.unique_samples["CCO"]          # its first reward
 """
 
 from __future__ import annotations
