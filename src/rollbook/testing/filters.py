@@ -1,0 +1,153 @@
+"""The contract of filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rollbook.protocols import Row, RunInfo, Sink
+from rollbook.testing.rows import fill, final, saved, some_run, training_rows
+
+__all__ = ["FILTER_CHECKS", "MakeFilter", "check_filter"]
+
+MakeFilter: TypeAlias = Callable[[Sink], Sink]
+
+
+def check_filter(make_filter: MakeFilter, tmp_path: Path) -> None:
+    """Run every check of `FILTER_CHECKS`."""
+    for name, check in FILTER_CHECKS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        check(make_filter, folder)
+
+
+def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:
+    """Every mark reaches `to`, once, in order; rows held back come before the final one."""
+    to = _Kept()
+    rows = [*training_rows(200), final(201)]
+    fill(make_filter(to), folder, [rows[:90], rows[90:]])
+    expected = [row.mark for row in rows if row.mark]
+    if [row.mark for row in to.rows if row.mark] != expected or to.rows[-1].mark != "final":
+        raise AssertionError(f"marks went in as {expected}, came out as {[row.mark for row in to.rows if row.mark]}")
+
+
+def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
+    """It says what `to` accepts, opens and closes it, and has positions only if `to` has."""
+    to = _Kept()
+    made = make_filter(to)
+    if not to.accepts <= made.accepts:
+        raise AssertionError(f"it accepts {made.accepts!r}, but what is behind it accepts {to.accepts!r}")
+    if hasattr(made, "position"):
+        raise AssertionError("it has a position(), but what is behind it has none")
+    made.open(some_run(folder))
+    if to.opened != 1:
+        raise AssertionError(f"open() opened what is behind it {to.opened} times")
+    made.write([])
+    made.close()
+    made.close()
+    if not to.closed or to.rows:
+        raise AssertionError(f"close() without rows: closed={to.closed}, rows={to.rows!r}")
+    placed = make_filter(_Placed())
+    if placed.position() != {"file": 3}:  # type: ignore[attr-defined]
+        raise AssertionError("what is behind it has a position(), which it does not pass on")
+
+
+def leaves_rows_as_they_are(make_filter: MakeFilter, folder: Path) -> None:
+    """Rows belong to whoever made them: a filter makes new ones."""
+    rows, same = training_rows(120), training_rows(120)
+    fill(make_filter(_Kept()), folder, [rows])
+    if rows != same:
+        raise AssertionError("rows that went in have been changed in place")
+
+
+def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
+    """Stopped anywhere and started again from its state, it lets the same rows through."""
+    rows = [*training_rows(150), final(151)]
+    whole = _Kept()
+    fill(make_filter(whole), folder, [rows])
+    for split in range(0, len(rows), 11):
+        first, second = _Kept(), _Kept()
+        made = make_filter(first)
+        made.open(some_run(folder))
+        made.write(rows[:split])
+        _, state = saved(made)
+        made = make_filter(second)
+        made.open(some_run(folder, attempt=2))
+        if state is not None:
+            made.set_state(state)  # type: ignore[attr-defined]
+        made.write(rows[split:])
+        made.close()
+        same(whole.rows, first.rows + second.rows, f"stopped after {split} rows and started from its state")
+
+
+def is_never_half_done(make_filter: MakeFilter, folder: Path) -> None:
+    """Where what is behind it fails, the same rows offered again come out as if nothing had happened."""
+    rows = [*training_rows(150), final(151)]
+    whole, failing = _Kept(), _Kept()
+    fill(make_filter(whole), folder, [rows])
+    made = make_filter(failing)
+    made.open(some_run(folder))
+    for i in range(0, len(rows), 10):
+        failing.fails = True
+        try:
+            made.write(rows[i : i + 10])
+        except OSError:
+            failing.fails = False
+            made.write(rows[i : i + 10])
+        failing.fails = False
+    made.close()
+    same(whole.rows, failing.rows, "each batch refused once and offered again")
+
+
+FILTER_CHECKS: dict[str, Callable[[MakeFilter, Path], None]] = {
+    check.__name__: check
+    for check in (
+        passes_marks_in_order,
+        is_a_sink_itself,
+        leaves_rows_as_they_are,
+        goes_on_from_its_state,
+        is_never_half_done,
+    )
+}
+"""Name -> check(make_filter, empty folder)."""
+
+
+class _Kept:
+    """A sink that keeps what it gets, and fails when told to."""
+
+    accepts: frozenset[type] = frozenset({float, int, bool, str})
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.opened = 0
+        self.closed = self.fails = False
+
+    def open(self, run: RunInfo) -> None:
+        self.opened += 1
+
+    def write(self, rows: Sequence[Row]) -> None:
+        if self.fails:
+            raise OSError("told to fail")
+        self.rows.extend(rows)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class _Placed(_Kept):
+    """The same with a position."""
+
+    def position(self) -> dict[str, int]:
+        return {"file": 3}
+
+    def truncate(self, position: Any) -> None:
+        return None
+
+
+def same(expected: Sequence[Row], found: Sequence[Row], when: str) -> None:
+    for i, (a, b) in enumerate(zip(expected, found, strict=False)):
+        if a != b:
+            raise AssertionError(f"{when}: row {i} came out as {b!r} instead of {a!r}")
+    if len(expected) != len(found):
+        raise AssertionError(f"{when}: {len(found)} rows came out instead of {len(expected)}")

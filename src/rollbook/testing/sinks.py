@@ -1,0 +1,186 @@
+"""The contract of sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from rollbook.protocols import Row, Sink
+from rollbook.testing.counting import count_operations
+from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, fill, final, row, saved, some_run, training_rows
+
+__all__ = ["SINK_CHECKS", "MakeSink", "check_sink"]
+
+MakeSink: TypeAlias = Callable[[], Sink]
+
+
+def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
+    """Run every check of `SINK_CHECKS`, each in a folder of its own below `tmp_path`."""
+    for name, check in SINK_CHECKS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        check(make_sink, folder)
+
+
+def closes_twice(make_sink: MakeSink, folder: Path) -> None:
+    """`close` may be called twice, and without a row before it."""
+    sink = make_sink()
+    sink.open(some_run(folder / "run"))
+    sink.close()
+    sink.close()
+    sink = make_sink()
+    fill(sink, folder, [training_rows(10)])
+    sink.close()
+
+
+def takes_marks_and_empty_rows(make_sink: MakeSink, folder: Path) -> None:
+    """Marks, rows without values or clocks, and empty batches are no trouble."""
+    dump = Row(START, {}, {}, "train", "w1", 0, 1, 1, "dump", ("train/return",))
+    bare = Row(START, {}, {"x": 1.0})
+    fill(make_sink(), folder, [[], [row(2, {})], [dump, bare], [final(4)]])
+
+
+def takes_any_kind_of_value(make_sink: MakeSink, folder: Path) -> None:
+    """`accepts` names kinds of values; a value of another kind is skipped, and its row's others are kept."""
+    sink = make_sink()
+    if not isinstance(sink.accepts, frozenset) or not all(isinstance(kind, type) for kind in sink.accepts):
+        raise AssertionError(f"accepts has to be a frozenset of types; found {sink.accepts!r}")
+    values = {f"kinds/{type(value).__name__}": value for value in KINDS}
+    fill(sink, folder, [[row(1, values)], [row(2, {"kinds/float": 2.5}), final(3)]])
+
+
+def takes_any_number(make_sink: MakeSink, folder: Path) -> None:
+    """NaN, infinities, the smallest and the largest floats, and integers of any length are numbers like others."""
+    rows = [row(i + 1, {"train/x": value, "train/y": 1.0}, "train") for i, value in enumerate(EXTREMES)]
+    fill(make_sink(), folder, [rows, [final(99)]])
+
+
+def takes_keys_at_any_time(make_sink: MakeSink, folder: Path) -> None:
+    """Keys may appear, disappear and come back at any row, and change their kind."""
+    rows = [row(i + 1, {f"k{j}": float(j) for j in range(i % 7 + 1)}) for i in range(40)]
+    rows += [row(50, {"k0": 3}), row(51, {"k0": "text"}), row(52, {"k0": True})]
+    fill(make_sink(), folder, [rows[:5], rows[5:], [final(60)]])
+
+
+def takes_hostile_text(make_sink: MakeSink, folder: Path) -> None:
+    """Keys, scopes and texts are untrusted: they leave the run's folder alone, and reach no terminal through a .txt."""
+    rows = []
+    for i, text in enumerate(HOSTILE):
+        rows.append(row(3 * i + 1, {text: 1.0, f"{text}/inner": 2.0}))
+        rows.append(row(3 * i + 2, {f"{text}/note": text, "note": text}, text))
+        rows.append(row(3 * i + 3, {f"train/{text}": 1}, "train"))
+    (folder / "run").mkdir()
+    fill(make_sink(), folder, [rows, [final(999)]])
+    beside = [path.name for path in folder.iterdir()]
+    if beside != ["run"]:
+        raise AssertionError(f"something was written outside the run's folder: {beside}")
+    for path in (folder / "run").rglob("*.txt"):
+        text = path.read_bytes().decode("utf-8")
+        strange = sorted({char for char in text if char != "\n" and not char.isprintable()})
+        if strange:
+            raise AssertionError(f"{path.name} has characters in it that could drive a terminal: {strange!r}")
+
+
+def costs_grow_with_the_rows(make_sink: MakeSink, folder: Path) -> None:
+    """Four times the rows cost about four times the work, however many of their keys appear late."""
+    fill(make_sink(), folder / "first", [training_rows(10)])  # what is loaded at the first use is not counted
+    for late_keys in (0, 200):
+        costs = []
+        for n in (1_000, 4_000):
+            rows = training_rows(n, late_keys=late_keys * n // 1000)
+            place = folder / f"{late_keys}-{n}"
+            batches = [rows[i : i + 100] for i in range(0, n, 100)]
+            costs.append(count_operations(lambda p=place, b=batches: fill(make_sink(), p, b)))  # type: ignore[misc]
+        for small, large, what, spare in zip(*costs, ("calls", "bytes read and written"), (0, 65_536), strict=True):
+            if large > 6 * small + spare:
+                raise AssertionError(
+                    f"4,000 rows with {late_keys * 4} late keys took {large} {what}, 1,000 rows with {late_keys} took "
+                    f"{small}; a sink's work has to grow with the rows alone"
+                )
+
+
+def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> None:
+    """A file sink that is killed, cut back to a saved position and given the rows after it has the same bytes.
+
+    Sinks without `position` and `truncate` pass: they promise less.
+    """
+    if not hasattr(make_sink(), "position"):
+        return
+    rows = training_rows(240, late_keys=12)
+    fill(make_sink(), folder / "whole", [rows])
+    expected = _files(folder / "whole" / "run")
+    for kept, died in ((0, 30), (1, 2), (90, 91), (100, 240), (240, 240)):
+        place = folder / f"{kept}-{died}" / "run"
+        first = make_sink()
+        first.open(some_run(place))
+        for i in range(0, kept, 7):
+            first.write(rows[i : min(i + 7, kept)])
+        position, state = saved(first)
+        for path, length in position.items():
+            if (place / path).stat().st_size != length:
+                raise AssertionError(
+                    f"position() says {length} bytes for {path}, which has {(place / path).stat().st_size}"
+                )
+        first.write(rows[kept:died])
+        for path in position:  # what a write that was cut short by a kill leaves
+            with (place / path).open("ab") as file:
+                file.write(b"\x10half a row")
+        second = make_sink()
+        second.open(some_run(place, attempt=1))
+        second.truncate(position)  # type: ignore[attr-defined]
+        if state is not None:
+            second.set_state(state)  # type: ignore[attr-defined]
+        for i in range(kept, len(rows), 50):
+            second.write(rows[i : i + 50])
+        second.close()
+        found = _files(place)
+        if found != expected:
+            strange = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+            raise AssertionError(
+                f"killed at row {died}, cut back to row {kept}: not the bytes of an uninterrupted run in {strange}"
+            )
+
+
+def goes_on_without_a_position(make_sink: MakeSink, folder: Path) -> None:
+    """A later attempt appends to what an earlier one left, also where that ends in half a row."""
+    place = folder / "run"
+    for attempt in (1, 2):
+        sink = make_sink()
+        sink.open(some_run(place, attempt=attempt))
+        sink.write([row(attempt, {"train/x": 1.0}, "train")])
+        before = _files(place)
+        sink.close()
+        for path in before:
+            if attempt == 1 and hasattr(sink, "position"):
+                with (place / path).open("ab") as file:
+                    file.write(b"\x10half a row")
+    if hasattr(sink, "position"):
+        for path, data in _files(place).items():
+            if b"half a row" in data:
+                raise AssertionError(f"{path} kept half a row of the earlier attempt in its middle")
+
+
+SINK_CHECKS: dict[str, Callable[[MakeSink, Path], None]] = {
+    check.__name__: check
+    for check in (
+        closes_twice,
+        takes_marks_and_empty_rows,
+        takes_any_kind_of_value,
+        takes_any_number,
+        takes_keys_at_any_time,
+        takes_hostile_text,
+        costs_grow_with_the_rows,
+        restarts_without_loss_or_repetition,
+        goes_on_without_a_position,
+    )
+}
+"""Name -> check(make_sink, empty folder)."""
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """Every file that is not empty, by its path below `folder`."""
+    if not folder.is_dir():
+        return {}
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): data for path in files if (data := path.read_bytes())}
