@@ -491,15 +491,17 @@ class Run(Scope):
         from rollbook.capture.restoring import Restored, choose, known_clocks, place_of
 
         table = self.book.checkpoints()
-        times = table["time"].cast("int64").to_pylist() if table.num_rows else []
+        times = table["time"].cast("timestamp[ns]").cast("int64").to_pylist() if table.num_rows else []
         rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(table.to_pylist(), times, strict=True)]
         row = choose(rows, which)
         if row is None:
             self.count(
                 "nothing_to_restore",
                 message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
-                f"{len(rows)} checkpoints in its history. It begins anew",
+                f"{len(rows)} checkpoints in its history" + (". It begins anew" if not rows else ""),
             )
+            if not rows:
+                self._begin_anew()
             return None
         restored = Restored(row, self._folder, known_clocks(row, self.writer.clocks), weights_only)
         self._rewind_to(*place_of(row, row["time_ns"]), restored.id)
@@ -508,6 +510,15 @@ class Run(Scope):
             for problem in restored.set_random_states():
                 self.count("random_state", message=problem)
         return restored
+
+    def _begin_anew(self) -> None:
+        """A resumed run without any checkpoint starts from 0: nothing that an earlier life wrote is effective."""
+        entry = self._attempt_entry()
+        if entry.get("parent") is None:
+            return
+        entry.update(parent=None, cut=None, checkpoint=None)
+        self.writer.frame({"mark": "rewind", "parent": None, "cut": None, "checkpoint": None})
+        self.write_about()
 
     def _set_clocks(self, clocks: dict[str, int]) -> None:
         self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]

@@ -166,16 +166,16 @@ class Look:
       generation, first_seq, state: the head, as it stood.
       start: the row index at which the look began.
       upper: one more than the index of the last committed row; `start` if there was none.
-      last_seq: its sequence number, 0 if there was none.
+      lowest_seq, last_seq: the sequence numbers of the first and the last committed row, 0 if there was none.
       count: committed rows in [start, upper).
     """
 
-    __slots__ = ("count", "first_seq", "generation", "last_seq", "start", "state", "upper")
+    __slots__ = ("count", "first_seq", "generation", "last_seq", "lowest_seq", "start", "state", "upper")
 
     def __init__(self, generation: int, first_seq: int, state: int, start: int) -> None:
         self.generation, self.first_seq, self.state = generation, first_seq, state
         self.start = self.upper = start
-        self.last_seq = self.count = 0
+        self.lowest_seq = self.last_seq = self.count = 0
 
 
 class Segment:
@@ -268,6 +268,7 @@ class Segment:
                 good = self._plausible(words, good, found.last_seq or first_seq)
             if good:
                 found.upper, found.last_seq = index + good[-1] + 1, words[good[-1]]
+                found.lowest_seq = found.lowest_seq or words[good[0]]
                 found.count += len(good)
             elif not thorough:
                 break

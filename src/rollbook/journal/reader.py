@@ -162,6 +162,11 @@ class JournalReader:
             window.reached(cursor, window.up_to)
         return [row for _, row in sorted(newest.values(), key=lambda item: item[0])]
 
+    def skip(self, cursor: Cursor) -> None:
+        """Move `cursor` behind everything that is there now."""
+        for window in self._windows(cursor):
+            window.reached(cursor, window.up_to)
+
     def has_news(self, cursor: Cursor) -> bool:
         """Whether there is anything behind `cursor`; no waiting."""
         _tidy(cursor)

@@ -1,113 +1,188 @@
-"""Which rows count: the tree of attempts and the cuts in it.
+"""Attempts and rewinds: which rows are a run's effective history.
 
-Every attempt but the first names its parent and a cut in it. The history of a run is the chain from its newest attempt
-up to the first; a row of an attempt in the chain counts if it lies before the cut of that attempt's child in the
-chain. Times are compared inside one attempt only, so clocks that step back or hosts that disagree cannot bring
-abandoned rows back.
+Attempt n+1 names its parent attempt and a cut in it: the exact sequence number per lane for the writers that made the
+checkpoint, the time for all others. What the parent wrote behind the cut is abandoned: hidden by default, never
+deleted. The effective history is the newest attempt and its chain of parents, each up to its child's cut. Times are
+compared only within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from rollbook.errors import UnknownKey
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["History", "Limit", "cut_at"]
+from rollbook.errors import BadInput, UnknownKey
+
+__all__ = ["Attempts", "CheckpointRow", "History", "cut_at"]
+
+NDArray = npt.NDArray[Any]
+
+Attempts: TypeAlias = str | Sequence[int]
+"""Which lives of a run to read: "effective", "all", or a list of attempt numbers."""
+
+CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
+"""Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """How far the rows of one lane of one writer count.
+class Cut:
+    """Up to where a parent counts.
 
-    kind: "all", "none", "seq" (up to and including sequence number `value`) or "time" (up to and including unix ns
-    `value`).
+    Attributes:
+      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
+      time: for all other writers, the last unix ns that counts.
+      checkpoint: the id of the checkpoint that was restored, or "".
     """
 
-    kind: str
-    value: int = 0
+    __slots__ = ("checkpoint", "time", "writers")
 
-    def holds(self, seq: int, time_ns: int) -> bool:
-        """Whether a row counts."""
-        if self.kind == "seq":
-            return seq <= self.value
-        if self.kind == "time":
-            return time_ns <= self.value
-        return self.kind == "all"
+    def __init__(self, cut: Mapping[str, Any], checkpoint: Any) -> None:
+        writers = cut.get("writers")
+        self.writers: dict[str, dict[int, int]] = {}
+        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
+            if isinstance(lanes, dict):
+                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
+        time = cut.get("time")
+        self.time = int(time) if isinstance(time, (int, float)) else 2**63 - 1
+        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
+
+    def holds(self, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
+        """Which rows of one lane lie before the cut."""
+        if writer in self.writers:
+            return seq <= self.writers[writer].get(lane, 0)
+        return time_ns <= self.time
 
 
-_ALL, _NONE = Limit("all"), Limit("none")
-
-
-@dataclass(frozen=True)
 class History:
-    """The effective history of a run, from the attempts of its run.json.
+    """The attempts of one run, as run.json tells them.
 
     Args:
-      attempts: entries with n, parent, cut, checkpoint. Entries that make no sense (a parent that is its own child)
-        end the chain.
-      which: "effective"; "all" for every row that was ever written; or numbers of attempts, whose rows then all count.
+      run: the content of run.json.
+      checkpoints: gives where the rows of checkpoints stand, by id; asked only when rows were logged at one.
     Attributes:
-      chain: attempt -> the cut that limits it, None for the newest; attempts that are not in it do not count.
-      checkpoints: ids of the checkpoints the chain passes through: their own rows count, though written after the cut.
+      newest: the newest attempt's number.
+      chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
     """
 
-    attempts: Sequence[Mapping[str, Any]]
-    which: str | Iterable[int] = "effective"
-    chain: dict[int, Mapping[str, Any] | None] = field(init=False)
-    checkpoints: frozenset[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        entries = {entry["n"]: entry for entry in self.attempts if isinstance(entry.get("n"), int)}
-        if self.which != "effective":
-            chosen = list(entries) if self.which == "all" else [int(n) for n in self.which]  # type: ignore[union-attr]
-            unknown = [n for n in chosen if n not in entries]
-            if unknown:
-                raise UnknownKey(f"attempts={chosen}: the run has no attempt {unknown[0]}; it has {sorted(entries)}")
-            object.__setattr__(self, "chain", dict.fromkeys(chosen))
-            object.__setattr__(self, "checkpoints", frozenset())
-            return
-        chain: dict[int, Mapping[str, Any] | None] = {}
-        checkpoints = set()
-        at, cut = max(entries, default=1), None
-        while at not in chain:
-            chain[at] = cut
-            entry = entries.get(at, {})
-            parent, cut = entry.get("parent"), entry.get("cut")
-            if entry.get("checkpoint"):
-                checkpoints.add(str(entry["checkpoint"]))
-            if not isinstance(parent, int) or not isinstance(cut, Mapping):
-                break
-            at = parent
-        object.__setattr__(self, "chain", chain)
-        object.__setattr__(self, "checkpoints", frozenset(checkpoints))
+    def __init__(self, run: Mapping[str, Any], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
+        entries: dict[int, Mapping[str, Any]] = {}
+        found = run.get("attempts")
+        for entry in found if isinstance(found, list) else ():
+            if isinstance(entry, dict) and type(entry.get("n")) is int:
+                entries[entry["n"]] = entry
+        self._checkpoints = checkpoints
+        self._numbers = sorted(entries) or [1]
+        self.newest = max(entries, default=0)
+        self.chain: dict[int, Cut | None] = {}
+        number, cut = self.newest, None
+        while number in entries and number not in self.chain:
+            self.chain[number] = cut
+            entry = entries[number]
+            cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+            number = entry["parent"] if type(entry.get("parent")) is int else 0
 
     @property
-    def everything_counts(self) -> bool:
-        """Whether no row of any attempt is left out, so that nobody need look."""
-        known = {entry.get("n") for entry in self.attempts}
-        return self.which == "all" or (known <= set(self.chain) and all(cut is None for cut in self.chain.values()))
+    def is_simple(self) -> bool:
+        """Whether there was one life only, so that every row counts."""
+        return self.newest <= 1
 
-    def limit(self, attempt: int, writer: str, lane: int) -> Limit:
-        """How far the rows of one lane of one writer, written in one attempt, count."""
-        if self.which == "all":
-            return _ALL
+    def chooses_all(self, attempts: Attempts) -> bool:
+        """Whether a choice of attempts leaves out nothing."""
+        return attempts == "all" or (attempts == "effective" and self.is_simple)
+
+    def mask(
+        self,
+        attempts: Attempts,
+        attempt: NDArray | int,
+        writer: NDArray | str,
+        lane: NDArray | int,
+        seq: NDArray,
+        time_ns: NDArray,
+        at: NDArray | str = "",
+    ) -> NDArray | None:
+        """Which rows are chosen: a boolean array, or None for all of them.
+
+        Args:
+          attempts: "effective", "all" or numbers.
+          attempt, writer, lane, at: of each row, or of all of them.
+          seq, time_ns: of each row.
+        Raises:
+          BadInput: no such choice of attempts. UnknownKey: a number that the run does not have.
+        """
+        if isinstance(attempts, str):
+            if attempts not in ("effective", "all"):
+                raise BadInput(f"attempts={attempts!r}: choose 'effective', 'all', or numbers such as [1, 2]")
+            if self.chooses_all(attempts):
+                return None
+        else:
+            unknown = [number for number in attempts if number not in self._numbers]
+            if unknown:
+                raise UnknownKey(f"attempts={list(attempts)}: the run has no attempt {unknown[0]}; {self._known()}")
+            chosen = np.isin(np.asarray(attempt), list(attempts))
+            return np.full(len(seq), bool(chosen)) if chosen.ndim == 0 else chosen
+        result = np.zeros(len(seq), dtype=bool)
+        for rows, (number, who, lane_number) in _groups(len(seq), attempt, writer, lane):
+            result[rows] = self._counts(number, who, lane_number, seq[rows], time_ns[rows])
+        for rows, (checkpoint,) in _groups(len(seq), at):
+            if checkpoint:
+                own = self._checkpoint_counts(str(checkpoint))
+                if own is not None:
+                    result[rows] = own
+        return result
+
+    def _known(self) -> str:
+        return f"it has {', '.join(map(str, self._numbers))}"
+
+    def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
+        if attempt > self.newest:  # run.json is about to say so
+            return True
         if attempt not in self.chain:
-            return _NONE
+            return False
         cut = self.chain[attempt]
-        if cut is None:
-            return _ALL
-        lanes = (cut.get("writers") or {}).get(writer)
-        if isinstance(lanes, Mapping):
-            seq = lanes.get(str(lane))
-            return Limit("seq", int(seq)) if isinstance(seq, int) else _NONE
-        time_ns = cut.get("time")
-        return Limit("time", int(time_ns)) if isinstance(time_ns, (int, float)) else _ALL
+        return True if cut is None else cut.holds(writer, lane, seq, time_ns)
+
+    def _checkpoint_counts(self, checkpoint: str) -> bool | None:
+        """Whether a checkpoint lies in the effective history; None if nothing is known of it."""
+        row = self._checkpoints().get(checkpoint)
+        if row is None:
+            return None
+        attempt, writer, lane, seq, time_ns = row
+        cut = self.chain.get(attempt)
+        if attempt in self.chain and cut is not None and cut.checkpoint == checkpoint:
+            return True  # the very one that was restored; its own row stands just behind its positions
+        counts = self._counts(attempt, writer, lane, np.array([seq]), np.array([time_ns]))
+        return bool(np.all(counts))
 
 
-def cut_at(folder: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any, ...]]]:
+    """(rows, the values of all columns in these rows) for each combination that occurs; rows is a slice or indices."""
+    if not any(isinstance(column, np.ndarray) for column in columns):
+        return [(slice(None), columns)]
+    codes = np.zeros(n, dtype=np.int64)
+    values: list[list[Any]] = []
+    for column in columns:
+        if isinstance(column, np.ndarray):
+            words, own = np.unique(column, return_inverse=True)
+            values.append(words.tolist())
+        else:
+            own = np.zeros(n, dtype=np.int64)
+            values.append([column])
+        codes = codes * len(values[-1]) + own
+    found = []
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        rest, combination = int(code), []
+        for words in reversed(values):
+            rest, place = divmod(rest, len(words))
+            combination.append(words[place])
+        found.append((rows, tuple(reversed(combination))))
+    return found
+
+
+def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
     """The place in a run's effective history where a clock last stood at `value` or before.
 
     Returns:
@@ -117,18 +192,6 @@ def cut_at(folder: str | os.PathLike[str], clock: str, value: int) -> tuple[int,
       UnknownKey: no effective row has a reading of the clock up to `value`.
     """
     from rollbook.store.reader import Book
+    from rollbook.store.rewind import find_cut
 
-    rows = Book(folder).positions(clock)
-    stay = [row for row in rows if row[clock] is not None and row[clock] <= value]
-    if not stay:
-        known = sorted(row[clock] for row in rows if row[clock] is not None)
-        found = f"its readings begin at {known[0]}" if known else "no row has a reading of it"
-        raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {found}")
-    last = max(stay, key=lambda row: (row["time"], row["seq"]))
-    lanes: dict[str, int] = {}
-    for row in rows:
-        if row["writer"] == last["writer"] and row["time"] <= last["time"]:
-            lane = str(row["lane"])
-            lanes[lane] = max(lanes.get(lane, 0), row["seq"])
-    cut = {"time": last["time"], "writers": {last["writer"]: lanes}}
-    return last["attempt"], cut, last["clocks"]
+    return find_cut(Book(run), clock, value)

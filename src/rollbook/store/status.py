@@ -1,48 +1,67 @@
-"""The status of a run as it is, not as it was last written: a run whose process vanished says "running" for ever."""
+"""The status a reader shows: what run.json says, corrected by who still lives."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from rollbook.journal import liveness
-from rollbook.store.layout import journal_folder, read_json
+from rollbook.journal.liveness import is_alive
 
-__all__ = ["STALE_SECONDS", "status_of"]
+__all__ = ["STALE_SECONDS", "derived"]
 
 STALE_SECONDS = 60.0
-"""A writer elsewhere that cannot be judged counts as gone after this long without a heartbeat."""
+"""A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this."""
 
 
-def status_of(run: str | os.PathLike[str], about: Mapping[str, Any]) -> str:
+def derived(run: str, about: Mapping[str, Any]) -> str:
     """running, finished, killed, crashed or stale.
 
-    What run.json says, except that "running" is crashed if the main writer is known to be dead, and stale if it lives
-    on another host (or in another pid namespace) and no heartbeat came for a minute. Cheap for runs that have ended.
+    "running" becomes "crashed" if the main writer is known to be dead, "stale" if it cannot be judged from here and
+    nothing has been heard of the run for a minute.
     """
-    written = str(about.get("status") or "crashed")
-    if written != "running":
-        return written
-    folder = journal_folder(run)
-    attempts = about.get("attempts")
-    newest = attempts[-1] if isinstance(attempts, list) and attempts else {}
-    writer = newest.get("writer") if isinstance(newest, Mapping) else None
-    who = read_json(os.path.join(folder, str(writer), "writer.json")) if writer else None
-    if who is None:  # its journal was sealed and removed, yet run.json was never written again
-        return "crashed" if writer else _by_heartbeat(run)
-    alive = liveness.is_alive(who)
+    status = str(about.get("status") or "running")
+    if status != "running":
+        return status
+    writer = _main_writer(run, about)
+    if writer is None:
+        return status if _quiet_seconds(run, about) <= STALE_SECONDS else "stale"
+    alive = is_alive(writer)
     if alive is None:
-        return _by_heartbeat(run)
-    if alive and os.path.exists(os.path.join(folder, str(writer), "closed.json")):
-        return "running"  # between the last row and the last word
+        return "running" if _quiet_seconds(run, about) <= STALE_SECONDS else "stale"
     return "running" if alive else "crashed"
 
 
-def _by_heartbeat(run: str | os.PathLike[str]) -> str:
-    try:
-        age = time.time() - os.stat(os.path.join(run, "data", "keeper", "heartbeat")).st_mtime
-    except OSError:
-        return "stale"
-    return "running" if age < STALE_SECONDS else "stale"
+def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """writer.json of the newest attempt's main writer; the run's own page has most of it if the folder is gone."""
+    attempts = about.get("attempts")
+    entry = attempts[-1] if isinstance(attempts, list) and attempts and isinstance(attempts[-1], dict) else {}
+    name = str(entry.get("writer") or "")
+    if name and os.sep not in name:
+        for path, inside in (
+            (os.path.join(run, "data", "journal", name, "writer.json"), None),
+            (os.path.join(run, "data", "writers.json"), name),
+        ):
+            try:
+                with open(path, encoding="utf-8") as file:
+                    found = json.load(file)
+            except (OSError, ValueError):
+                continue
+            found = found.get(inside) if inside is not None and isinstance(found, dict) else found
+            if isinstance(found, dict):
+                return found
+    return {**about, **entry} if "pid" in entry else None
+
+
+def _quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
+    """Seconds since anything was heard of the run."""
+    heard = 0.0
+    for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
+        try:
+            heard = max(heard, os.stat(path).st_mtime)
+        except OSError:
+            continue
+    created = about.get("created")
+    return time.time() - max(heard, float(created) if isinstance(created, (int, float)) else 0.0)

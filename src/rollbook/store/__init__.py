@@ -1,0 +1,1 @@
+"""The folder of a run: sealing it into Parquet and reading it back."""

@@ -1,0 +1,89 @@
+"""After a reboot: which rows of the journal can be believed.
+
+Pages of a mapped file reach the disk in any order, so after a power loss a row may look committed while its values
+never arrived. The keeper syncs each second and writes the sequence per lane that is safe. When the machine has been
+booted anew since a writer wrote, rows beyond that mark are set aside and counted.
+
+The kernel itself writes every page within half a minute. So a row more than a minute older than the writer's last one
+is believed even without a mark: a keeper that died early, or none at all, does not cost an hour of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy.typing as npt
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.journal.files import Segment, WriterInfo, parse_name
+from rollbook.journal.liveness import boot_id, is_alive
+
+__all__ = ["DurableMarks"]
+
+_WRITE_BACK_NS = 60 * 10**9
+
+
+class DurableMarks:
+    """The durable marks of one run, as they stand now.
+
+    Args:
+      run: the run's folder.
+    Attributes:
+      unconfirmed: writers from before a reboot for which there is no mark; their rows are kept, and this says so.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.unconfirmed: list[str] = []
+        self._newest: dict[str, int] = {}
+        self._marks: dict[str, dict[str, Any]] = {}
+        self._boot_id = ""
+        try:
+            with open(os.path.join(run, "data", "keeper", "durable.json"), encoding="utf-8") as file:
+                found = json.load(file)
+            self._boot_id = str(found["boot_id"])
+            self._marks = {str(w): dict(lanes) for w, lanes in found["marks"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return
+
+    def doubtful(self, info: WriterInfo, lane: int, seqs: npt.NDArray[Any], times_ns: npt.NDArray[Any]) -> Any:
+        """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
+        if not self.rebooted(info):
+            return None
+        marks = self._marks.get(info.id) if self._boot_id == info.boot_id else None
+        if marks is None:
+            if info.id not in self.unconfirmed:
+                self.unconfirmed.append(info.id)
+            return None
+        mark = marks.get(str(lane), 0)
+        found = (seqs > (mark if type(mark) is int else 0)) & (times_ns > self._newest_time(info) - _WRITE_BACK_NS)
+        return found if found.any() else None
+
+    @staticmethod
+    def rebooted(info: WriterInfo) -> bool:
+        """Whether the machine of this writer, this one, has been booted anew since it wrote."""
+        return bool(info.boot_id) and info.boot_id != boot_id() and is_alive(info.about) is False
+
+    def _newest_time(self, info: WriterInfo) -> int:
+        """When the writer's last row was written, as far as its segments tell (unix ns)."""
+        if info.id not in self._newest:
+            newest = 0
+            try:
+                names = os.listdir(info.folder)
+            except OSError:
+                names = []
+            for name in names:
+                parsed = parse_name(name)
+                if parsed is None or parsed[0] != "seg":
+                    continue
+                try:
+                    with Segment(os.path.join(info.folder, name)) as segment:
+                        look = segment.look()
+                        data = segment.copy(look, max(0, look.upper - 1)) if look is not None else None
+                        for _, time_ns, _, _ in segment.rows(data, look.first_seq) if data and look else ():
+                            newest = max(newest, time_ns)
+                except (OSError, Damaged, NewerFormat):
+                    continue
+            self._newest[info.id] = newest
+        return self._newest[info.id]

@@ -1,0 +1,258 @@
+"""The names of files in a run folder, and run.json. Standard library only.
+
+    data/<table>/<writer>.L00.S003.<first seq>.parquet     rows of stream 3 of lane 0, in order
+    data/<table>/<writer>.L00.F.<first seq>.parquet        rows from chunk frames of lane 0
+    data/<table>/<writer>.L00.R.<first seq>.parquet        rare rows of lane 0, one line per key
+    data/<table>/merged.<number>.parquet                   small groups of all writers, merged when the run was finished
+    data/pyramid/<table>.<part>.pyr                        levels of a large part
+    data/fills/…                                           device values that came after their row
+    data/marks/…                                           dump marks and the like
+    data/aside/…                                           rows that a power loss made doubtful, and what repair saved
+    data/writers.json                                      writers whose journal folder was removed when all was sealed
+
+Every part says in its Parquet metadata, under "rollbook", what it holds (see `store.parts`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+
+from rollbook.errors import NewerFormat, NotARun
+from rollbook.journal.format import VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "HIDDEN_TABLES",
+    "METADATA_KEY",
+    "RESERVED",
+    "TABLES",
+    "PartName",
+    "data_folder",
+    "journal_folder",
+    "read_json",
+    "read_metadata",
+    "read_run",
+    "replace_file",
+    "sync_folder",
+    "table_folder",
+    "table_names",
+    "value_name",
+    "write_json",
+    "write_run",
+]
+
+TABLES = (
+    "metrics", "episodes", "rewards", "steps", "samples", "timings", "histograms", "media", "checkpoints", "alerts",
+    "text",
+)  # fmt: skip
+"""The tables a reader is shown even when they are empty."""
+
+HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside"})
+"""Folders of data/ that are no tables for readers."""
+
+RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
+"""Columns beside the clocks that every table may have; a value of that name is stored as value/<name>."""
+
+METADATA_KEY = "rollbook"
+
+_NAME = re.compile(r"(?P<writer>[^/]+)\.L(?P<lane>\d{2,})\.(?P<kind>S\d{3,}|F|R)\.(?P<first>\d+)\.parquet")
+_MERGED = re.compile(r"merged\.(?P<first>\d+)\.parquet")
+
+
+class PartName:
+    """A sealed file's name, taken apart.
+
+    Attributes:
+      writer, lane: whose rows; "" and -1 for a merged file.
+      kind: "S003", "F", "R" or "merged".
+      first: the first sequence number, or the number of a merged file.
+    """
+
+    __slots__ = ("first", "kind", "lane", "writer")
+
+    def __init__(self, writer: str, lane: int, kind: str, first: int) -> None:
+        self.writer, self.lane, self.kind, self.first = writer, lane, kind, first
+
+    def __str__(self) -> str:
+        if self.kind == "merged":
+            return f"merged.{self.first:03d}.parquet"
+        return f"{self.writer}.L{self.lane:02d}.{self.kind}.{self.first}.parquet"
+
+    @classmethod
+    def parse(cls, name: str) -> PartName | None:
+        """The parts of `name`, or None for a file that is no part (a temporary one, say)."""
+        found = _NAME.fullmatch(name)
+        if found:
+            return cls(found["writer"], int(found["lane"]), found["kind"], int(found["first"]))
+        found = _MERGED.fullmatch(name)
+        return cls("", -1, "merged", int(found["first"])) if found else None
+
+
+def data_folder(run: str | os.PathLike[str]) -> str:
+    """Where the truth lies."""
+    return os.path.join(run, "data")
+
+
+def journal_folder(run: str | os.PathLike[str]) -> str:
+    """Where the writers' folders lie."""
+    return os.path.join(run, "data", "journal")
+
+
+def table_folder(run: str | os.PathLike[str], table: str) -> str:
+    """Where a table's sealed parts lie. Table names come from frames, so only plain ones are let through."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", table) or table in ("journal", "keeper", "pyramid"):
+        table = "other"
+    return os.path.join(run, "data", table)
+
+
+def table_names(run: str | os.PathLike[str]) -> list[str]:
+    """The tables that have a folder of sealed parts."""
+    try:
+        with os.scandir(data_folder(run)) as entries:
+            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES)
+    except OSError:
+        return []
+
+
+def value_name(key: str, clocks: tuple[str, ...]) -> str:
+    """The column under which a value is stored: its key, or value/<key> where that is the name of something else."""
+    return f"value/{key}" if key in RESERVED or key in clocks else key
+
+
+def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of run.json.
+
+    Raises:
+      NotARun: there is none, or it cannot be read.
+      NewerFormat: a later rollbook wrote it.
+    """
+    path = os.path.join(run, "run.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            about = json.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotARun(
+            f"{os.fspath(run)} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or "
+            f"`rollbook ls`; if it was a run, try: rollbook repair {os.fspath(run)}"
+        ) from None
+    except (OSError, ValueError, RecursionError) as err:
+        raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {os.fspath(run)}") from None
+    if not isinstance(about, dict) or not isinstance(about.get("id"), str):
+        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {os.fspath(run)}")
+    version = about.get("format")
+    if not isinstance(version, int) or version > VERSION:
+        raise NewerFormat(f"{os.fspath(run)} has format {version!r}; this rollbook reads up to {VERSION}. Upgrade it.")
+    return about
+
+
+def write_run(run: str | os.PathLike[str], about: dict[str, Any]) -> None:
+    """Replace run.json atomically and durably."""
+    write_json(os.path.join(run, "run.json"), about, indent=1)
+
+
+def write_json(path: str, data: Any, indent: int | None = None) -> None:
+    """Replace a JSON file atomically and durably.
+
+    Raises:
+      OSError: it cannot be written; the old one is untouched.
+    """
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=indent, default=repr)
+        replace_file(temporary, path)
+    except BaseException:
+        _unlink(temporary)
+        raise
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """The object in a JSON file, or None if there is no such file or no object in it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def replace_file(temporary: str, path: str) -> None:
+    """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
+    fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(folder: str) -> None:
+    """Bring a folder's names to the disk, where the system can."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(fd)
+    except OSError:
+        return
+    finally:
+        os.close(fd)
+
+
+def read_metadata(path: str) -> dict[str, Any] | None:
+    """What a sealed part says it holds, without pyarrow: the JSON under "rollbook" in the file's footer.
+
+    None if the file is no Parquet file of ours. Light enough for a process that never loads pyarrow.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 8))
+            tail = file.read(8)
+            if len(tail) < 8 or tail[4:] != b"PAR1":
+                return None
+            length = min(int(struct.unpack("<I", tail[:4])[0]), size - 8)
+            file.seek(size - 8 - length)
+            footer = file.read(length)
+    except OSError:
+        return None
+    marker = (
+        METADATA_KEY.encode() + b"\x18"
+    )  # in the footer: key, type of the next field (string), its length, the text
+    at = footer.find(marker)
+    while at >= 0:
+        found = _json_after(footer, at + len(marker))
+        if found is not None:
+            return found
+        at = footer.find(marker, at + 1)
+    return None
+
+
+def _json_after(footer: bytes, at: int) -> dict[str, Any] | None:
+    length = shift = 0
+    while at < len(footer) and shift < 63:  # a varint
+        byte = footer[at]
+        length |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            break
+    try:
+        found = json.loads(footer[at : at + length])
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

@@ -1,0 +1,430 @@
+"""`Book`: the reading end of one run, the same whether it is being written, crashed or sealed.
+
+    book = Book("runs/cartpole/ppo-k3v9x2ab")
+    book.metrics(["train/return"], x="env_step")        # pyarrow.Table
+    book.series("train/return", points=2000)            # numpy arrays
+    book.episodes(); book.sql("select avg(length) from episodes")
+
+Reading never changes the folder and never executes anything found in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.journal.reader import JournalReader
+from rollbook.journal.rows import DEFAULT_TABLES
+from rollbook.protocols import Row
+from rollbook.store import layout, status
+from rollbook.store.columns import in_microseconds, take_table, to_numpy
+from rollbook.store.context import Context
+from rollbook.store.envelope import envelope
+from rollbook.store.history import Attempts, CheckpointRow, History
+from rollbook.store.latest import Latest, latest_values
+from rollbook.store.metrics import all_keys, identity
+from rollbook.store.near import nearest_rows
+from rollbook.store.pieces import Pieces, RunFiles
+from rollbook.store.sealed import SealedRows
+from rollbook.store.select import select_metrics
+from rollbook.store.series import Series
+from rollbook.store.sql import Database
+from rollbook.store.tables import binned, read_metrics_rows, read_table
+
+__all__ = ["Book"]
+
+
+class Book:
+    """One run, read from its folder. Cheap to make; asks the files anew at every call.
+
+    One thread at a time.
+
+    Args:
+      path: the run's folder.
+    Attributes:
+      path: the same.
+      files: its journal and Parquet files, for the rooms of the store.
+    Raises:
+      NotARun: there is no readable run.json. NewerFormat: a later rollbook wrote it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._folder = os.fspath(path)
+        self._info: dict[str, Any] = layout.read_run(self._folder)
+        self._info_stamp = self._stamp()
+        self.files = RunFiles(self._folder)
+        self._database = Database(self.table)
+
+    def __repr__(self) -> str:
+        return f"Book({self._folder!r})"
+
+    # -- identity
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The content of run.json, as it stands now."""
+        stamp = self._stamp()
+        if stamp != self._info_stamp:
+            self._info, self._info_stamp = layout.read_run(self._folder), stamp
+        return self._info
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return str(self.info["id"])
+
+    @property
+    def project(self) -> str:
+        """The project it belongs to."""
+        return str(self.info.get("project") or "")
+
+    @property
+    def name(self) -> str:
+        """Its name, which need not be unique."""
+        return str(self.info.get("name") or "")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration it was started with."""
+        return _mapping(self.info.get("config"))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the run says about itself as a whole."""
+        return _mapping(self.info.get("summary"))
+
+    @property
+    def seed(self) -> int | None:
+        """Its seed."""
+        seed = self.info.get("seed")
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def tags(self) -> list[str]:
+        """Its tags."""
+        tags = self.info.get("tags")
+        return [str(tag) for tag in tags] if isinstance(tags, list) else []
+
+    @property
+    def group(self) -> str | None:
+        """Its group."""
+        group = self.info.get("group")
+        return None if group is None else str(group)
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """The run's lives, oldest first, as run.json tells them."""
+        found = self.info.get("attempts")
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+    @property
+    def status(self) -> str:
+        """running, finished, killed, crashed or stale; the last two are judged now, by who still lives."""
+        return status.derived(self._folder, self.info)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """All clocks of the run, the standard ones first."""
+        found = self.info.get("clocks")
+        return tuple(str(name) for name in found) if isinstance(found, list) else ()
+
+    def keys(self) -> list[str]:
+        """The keys of metrics, sorted. A key called like a clock or a fixed column stands as value/<key>."""
+
+        def work(found: dict[str, Pieces]) -> list[str]:
+            run = self.context(found["metrics"], "all")
+            return sorted(all_keys(found["metrics"], run.clocks).values())
+
+        return self.files.read(["metrics"], work)
+
+    def problems(self) -> list[str]:
+        """What could not be read, and why; empty if all is well. Looks at every table."""
+        names = [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+        self.files.read(names, lambda found: None)
+        return sorted(self.files.problems.values())
+
+    # -- metrics
+
+    def metrics(
+        self,
+        keys: str | Sequence[str] | None = None,
+        *,
+        x: str | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        attempts: Attempts = "effective",
+        exact: bool = False,
+    ) -> pa.Table:
+        """Rows of metrics that have at least one of `keys`.
+
+        Args:
+          keys: which; None means all.
+          x: order by this clock or key. Rows that lack it are placed by time, through the writer that knows it, and
+            are True in the column `inferred`; rows that cannot be placed are left out.
+          start, stop: only rows with start <= x < stop.
+          since, until: only rows with since <= time < until, in unix seconds.
+          attempts: "effective", "all", or attempt numbers.
+          exact: leave out rows that do not have `x` themselves; there is no column `inferred` then.
+        Returns:
+          The clocks that some row knows, `time` (UTC, microseconds), one column a key (null: the row lacks it), and
+          `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
+        Raises:
+          UnknownKey: a key, or an x, that the book does not hold. BadInput: start or stop without x.
+        """
+        wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
+        table = self.files.read(
+            ["metrics"],
+            lambda found: select_metrics(
+                found["metrics"],
+                self.context(found["metrics"], attempts),
+                wanted,
+                x=x,
+                start=start,
+                stop=stop,
+                since=since,
+                until=until,
+                exact=exact,
+            ),
+        )
+        return in_microseconds(table)
+
+    def series(
+        self,
+        key: str,
+        *,
+        x: str | None = None,
+        points: int | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        attempts: Attempts = "effective",
+    ) -> Series:
+        """One key along an axis.
+
+        Args:
+          key: which.
+          x: a clock, a key, or "time" (unix seconds); None means the run's own axis if these rows know it, else the
+            first clock they know, else time.
+          points: reduce to at most this many points, each with mean, min and max of its rows; None gives every row.
+            Costs about the points, not the rows, and little memory, however long the series is.
+          start, stop: only rows with start <= x < stop.
+          attempts: "effective", "all", or attempt numbers.
+        Raises:
+          UnknownKey: no such key or axis. BadInput: points below 1.
+        """
+        if points is not None and points < 1:
+            raise BadInput(f"series({key!r}, points={points}): ask for at least 1 point, or None for every row")
+        return self.files.read(
+            ["metrics"],
+            lambda found: envelope(
+                found["metrics"],
+                self.context(found["metrics"], attempts),
+                key,
+                x=x,
+                points=points,
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    def latest(self, attempts: Attempts = "effective") -> Latest:
+        """The newest value of every key: {key: (value, known clocks, unix seconds)}. Cheap."""
+        return self.files.read(
+            ["metrics"], lambda found: latest_values(found["metrics"], self.context(found["metrics"], attempts))
+        )
+
+    # -- the other tables
+
+    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
+        """All rows of a table by time, with the columns that say which row each one is.
+
+        Raises:
+          UnknownKey: the book holds no such table.
+        """
+        if name in layout.HIDDEN_TABLES:
+            raise UnknownKey(self._no_table(name))
+
+        def work(found: dict[str, Pieces]) -> pa.Table:
+            pieces = found[name]
+            if not pieces and name not in layout.TABLES:
+                raise UnknownKey(self._no_table(name))
+            run = self.context(pieces, attempts)
+            if name == "metrics":
+                return read_metrics_rows(pieces, run.clocks, run.history, attempts)
+            return read_table(name, pieces, run.clocks, run.history, attempts)
+
+        return in_microseconds(self.files.read([name], work))
+
+    def episodes(self, attempts: Attempts = "effective") -> pa.Table:
+        """The episodes, one row each."""
+        return self.table("episodes", attempts)
+
+    def episode(self, episode_id: str) -> pa.Table:
+        """The row of one episode.
+
+        Raises:
+          UnknownKey: no episode has that id.
+        """
+        found = _where(self.table("episodes", "all"), "episode_id", episode_id)
+        if not found.num_rows:
+            raise UnknownKey(f"{self._folder} has no episode {episode_id!r}; book.episodes() lists them")
+        return found.slice(found.num_rows - 1)
+
+    def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """The recorded steps of one episode, in order, or of all."""
+        table = self.table("steps", attempts)
+        return table if episode_id is None else _where(table, "episode_id", episode_id)
+
+    def samples(
+        self,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+    ) -> pa.Table:
+        """The logged samples; `where` and `order_by` are SQL, such as "reward > 1" and "reward desc"."""
+        if where is None and order_by is None:
+            table = self.table("samples", attempts)
+            return table if limit is None else table.slice(0, limit)
+        query = "select * from samples"
+        query += f" where {where}" if where else ""
+        query += f" order by {order_by}" if order_by else ""
+        query += f" limit {int(limit)}" if limit is not None else ""
+        return Database(lambda name: self.table(name, attempts)).arrow(query, ["samples"])
+
+    def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """How long stages took: name (a/b for nested ones) and seconds."""
+        table = self.table("timings", attempts)
+        return table if name is None else _where(table, "name", name)
+
+    def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Logged distributions: raw values, or edges and counts. With `bins` raw values are binned too."""
+        table = self.table("histograms", attempts)
+        table = table if key is None else _where(table, "key", key)
+        return table if bins is None else binned(table, bins)
+
+    def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Images, videos and figures; `path` is relative to the run's folder."""
+        table = self.table("media", attempts)
+        return table if kind is None else _where(table, "kind", kind)
+
+    def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
+        """The checkpoints, one row each."""
+        return self.table("checkpoints", attempts)
+
+    def alerts(self, attempts: Attempts = "effective") -> pa.Table:
+        """What health rules found."""
+        return self.table("alerts", attempts)
+
+    def text(self, key: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Logged texts; notes have the key "note"."""
+        table = self.table("text", attempts)
+        return table if key is None else _where(table, "key", key)
+
+    def at(self, rows: int = 5, **clock: int) -> dict[str, pa.Table]:
+        """What was going on at a point, such as `at(env_step=5000)`.
+
+        Returns:
+          "metrics": each key's newest value at or before the point; every other table that knows the clock: the
+          `rows` rows nearest to it.
+        Raises:
+          BadInput: not exactly one clock. UnknownKey: a clock the run does not have.
+        """
+        if len(clock) != 1:
+            raise BadInput(f"at({clock}): name exactly one clock, such as env_step=5000")
+        ((name, value),) = clock.items()
+        if name not in self.clocks:
+            raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
+        tables = {"metrics": self.metrics(x=name)}
+        tables |= {table: self.table(table) for table in self._tables() if table != "metrics"}
+        return nearest_rows(tables, name, int(value), rows, self.clocks)
+
+    def sql(self, query: str) -> Any:
+        """The answer of DuckDB to a query over this run's tables, as a relation that is good as long as the book is.
+
+        Tables are named as the methods are: metrics, episodes, … Keys with a slash need quotes: "train/return".
+        """
+        return self._database.sql(query, self._tables())
+
+    def tail(
+        self, from_start: bool = False, poll_seconds: float = 0.2, stop: Callable[[], bool] | None = None
+    ) -> Iterator[Row]:
+        """Rows as they are logged, until `stop()` is true; without `stop`, until the run has ended.
+
+        Args:
+          from_start: begin with the first row instead of the next one.
+          poll_seconds: how often to look.
+          stop: asked after each look.
+        """
+        cursor: dict[str, dict[int, int]] = {}
+        with JournalReader(self._folder, sealed=SealedRows(self._folder), tables=DEFAULT_TABLES) as reader:
+            if not from_start:
+                reader.skip(cursor)
+            while True:
+                ended = stop() if stop is not None else self.status in ("finished", "killed", "crashed")
+                yield from reader.rows_since(cursor)
+                if ended:
+                    return
+                time.sleep(poll_seconds)
+
+    # -- what the methods above stand on
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            stat = os.stat(os.path.join(self._folder, "run.json"))
+            return stat.st_mtime_ns, stat.st_ino
+        except OSError:
+            return (0, 0)
+
+    def _tables(self) -> list[str]:
+        return [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+
+    def _no_table(self, name: str) -> str:
+        return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
+
+    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
+        """What the rooms of the store need to know beside the rows; not for users."""
+        info = self.info
+        clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
+        writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
+        history = History(info, self._checkpoint_rows)
+        return Context(self._folder, tuple(clocks), history, attempts, writers, str(info.get("x") or ""))
+
+    def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
+        """Where the first row of each checkpoint stands."""
+
+        def work(found: dict[str, Pieces]) -> dict[str, CheckpointRow]:
+            rows: dict[str, CheckpointRow] = {}
+            for piece in found["checkpoints"]:
+                table = identity(piece.read(), piece.meta)
+                if "checkpoint_id" not in table.column_names:
+                    continue
+                names = ("attempt", "writer", "lane", "seq")
+                cells = [table[name].to_pylist() for name in names]
+                times = to_numpy(table["time"])[0].tolist()
+                for checkpoint, *row in zip(table["checkpoint_id"].to_pylist(), *cells, times, strict=True):
+                    known = rows.get(str(checkpoint))
+                    if known is None or tuple(row[3:]) < known[3:]:
+                        rows[str(checkpoint)] = (row[0], row[1], row[2], row[3], row[4])
+            return rows
+
+        return self.files.read(["checkpoints"], work)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _where(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """The rows with that text in a column."""
+    cells = table[column].to_pylist()
+    return take_table(table, np.flatnonzero([str(cell) == str(value) for cell in cells]).astype(np.int64))

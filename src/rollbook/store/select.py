@@ -1,0 +1,121 @@
+"""Rows of metrics as a caller asks for them: keys, ranges, an axis, an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.store.axis import in_order, place
+from rollbook.store.columns import cast, from_numpy, take_table, to_numpy
+from rollbook.store.context import Context
+from rollbook.store.metrics import all_keys, joined, wide_metrics
+from rollbook.store.pieces import Pieces
+
+__all__ = ["resolve_keys", "select_metrics"]
+
+NDArray = npt.NDArray[Any]
+
+
+def select_metrics(
+    pieces: Pieces,
+    run: Context,
+    keys: Sequence[str] | None,
+    *,
+    x: str | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    since: float | None = None,
+    until: float | None = None,
+    exact: bool = False,
+) -> pa.Table:
+    """See `Book.metrics`."""
+    if x is None and (start is not None or stop is not None):
+        raise BadInput(
+            f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
+        )
+    labels = all_keys(pieces, run.clocks)
+    wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
+    axis_key = _axis_key(x, labels, run)
+    names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
+    columns = [labels[name] for name in names]
+    wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
+    table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
+    kept = np.ones(table.num_rows, dtype=bool)
+    if since is not None or until is not None:
+        times = to_numpy(table["time"])[0]
+        kept &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
+    if len(names) > len(wanted):  # rows that only have the axis are not asked for
+        kept &= _have_any(table, [labels[name] for name in wanted])
+    if x is None:
+        return _without_unknown(in_order(_rows(table, kept), None), run.clocks, "")
+    axis = labels[axis_key] if axis_key is not None else x
+    placed = place(
+        table, attempt, axis, pieces, run.clocks, run.history, run.attempts, set(run.main_writers), exact=exact
+    )
+    kept &= placed.there
+    if start is not None:
+        kept &= placed.x >= start
+    if stop is not None:
+        kept &= placed.x < stop
+    if placed.inferred.any():
+        readings = pa.chunked_array([from_numpy(placed.x, placed.there)])
+        place_of = table.column_names.index(axis)
+        kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
+        table = table.set_column(place_of, axis, cast(readings, kind))
+    rows = np.flatnonzero(kept)
+    table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
+    return _without_unknown(table, run.clocks, x)
+
+
+def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
+    """The keys that were asked for, each once; value/<key> is understood.
+
+    Raises:
+      UnknownKey: one that the book does not hold.
+    """
+    by_label = {label: key for key, label in labels.items()}
+    found = []
+    for key in keys:
+        if key not in labels and key not in by_label:
+            raise UnknownKey(f"{path} has no key {key!r}.{did_you_mean(str(key), list(labels))}")
+        found.append(key if key in labels else by_label[key])
+    return list(dict.fromkeys(found))
+
+
+def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None:
+    """The key that `x` names, or None if it is a clock (or nothing)."""
+    if x is None or x in run.clocks:
+        return None
+    if x not in labels and x not in labels.values():
+        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{did_you_mean(x, [*run.clocks, *labels])}")
+    return resolve_keys([x], labels, run.path)[0]
+
+
+def _rows(table: pa.Table, kept: NDArray) -> pa.Table:
+    return table if kept.all() else take_table(table, np.flatnonzero(kept))
+
+
+def _have_any(table: pa.Table, columns: Sequence[str]) -> NDArray:
+    """Which rows have at least one of these columns."""
+    there = np.zeros(table.num_rows, dtype=bool)
+    for name in columns:
+        valid = to_numpy(table[name])[1]
+        if valid is None:
+            return np.ones(table.num_rows, dtype=bool)
+        there |= valid
+    return there
+
+
+def _without_unknown(table: pa.Table, clocks: tuple[str, ...], keep: str) -> pa.Table:
+    """Without the clocks that none of the rows knows."""
+    unknown = [c for c in clocks if c != keep and table[c].null_count == table.num_rows]
+    return table.drop_columns(unknown) if unknown else table
+
+
+def _ns(seconds: float | None, default: int) -> int:
+    return default if seconds is None else round(seconds * 1e9)

@@ -1,0 +1,136 @@
+"""One key over one axis: raw, or reduced to as many points as a plot has pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Series", "reduce_points"]
+
+NDArray = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """A key's values along an axis.
+
+    Attributes:
+      x: where each point stands: the axis' reading; for a reduced point the middle of its rows' readings.
+      mean, min, max: of the finite values of the rows behind each point; NaN where there are none. For raw points all
+        three are the value itself, NaN and infinities included.
+      count: rows with a finite value behind each point. 1 (or 0) for raw points.
+      axis: the name of the axis: a clock, a key, or "time" (unix seconds).
+      non_finite: rows whose value was NaN or infinite.
+    """
+
+    x: NDArray
+    mean: NDArray
+    min: NDArray
+    max: NDArray
+    count: NDArray
+    axis: str = "time"
+    non_finite: int = 0
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
+    """Every row as a point of its own."""
+    finite = np.isfinite(values)
+    return Series(x, values, values, values, finite.astype(np.int64), axis, int(len(values) - finite.sum()))
+
+
+class Buckets:
+    """Stretches of rows that were reduced before: what pyramids hold and what raw rows become.
+
+    Attributes:
+      low_x, high_x: the range of the axis in each.
+      min, max, total, count: of the finite values; min is +inf and max -inf where there are none.
+      non_finite: how many values were not finite.
+    """
+
+    def __init__(
+        self,
+        low_x: NDArray,
+        high_x: NDArray,
+        min: NDArray,
+        max: NDArray,
+        total: NDArray,
+        count: NDArray,
+        non_finite: NDArray,
+    ) -> None:
+        self.low_x, self.high_x, self.min, self.max = low_x, high_x, min, max
+        self.total, self.count, self.non_finite = total, count, non_finite
+
+    def __len__(self) -> int:
+        return len(self.low_x)
+
+    @classmethod
+    def of_rows(cls, x: NDArray, values: NDArray) -> Buckets:
+        """A bucket for each row."""
+        finite = np.isfinite(values)
+        return cls(
+            x,
+            x,
+            np.where(finite, values, np.inf),
+            np.where(finite, values, -np.inf),
+            np.where(finite, values, 0.0),
+            finite.astype(np.int64),
+            (~finite).astype(np.int64),
+        )
+
+    @classmethod
+    def joined(cls, parts: list[Buckets]) -> Buckets:
+        """All of them, one after the other."""
+        names = ("low_x", "high_x", "min", "max", "total", "count", "non_finite")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def select(self, chosen: NDArray) -> Buckets:
+        """Some of them."""
+        names = ("low_x", "high_x", "min", "max", "total", "count", "non_finite")
+        return Buckets(*(getattr(self, name)[chosen] for name in names))
+
+
+def reduce_points(buckets: Buckets, points: int, axis: str, start: float | None, stop: float | None) -> Series:
+    """Buckets as at most `points` points, each an equal stretch of the axis that has rows.
+
+    A bucket that straddles two stretches counts in that of its middle.
+    """
+    middle = (buckets.low_x.astype(np.float64) + buckets.high_x.astype(np.float64)) / 2
+    n = len(buckets)
+    if n == 0:
+        nothing = np.zeros(0)
+        return Series(nothing, nothing, nothing, nothing, np.zeros(0, dtype=np.int64), axis)
+    low = float(start) if start is not None else float(np.min(buckets.low_x))
+    high = float(stop) if stop is not None else float(np.max(buckets.high_x))
+    width = (high - low) / points
+    if width > 0:
+        place = np.clip(((middle - low) / width).astype(np.int64), 0, points - 1)
+    else:
+        place = np.zeros(n, dtype=np.int64)
+    if bool(np.any(place[1:] < place[:-1])):
+        order = np.argsort(place, kind="stable")
+        place, middle, buckets = place[order], middle[order], buckets.select(order)
+    starts = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    count = np.add.reduceat(buckets.count, starts)
+    total = np.add.reduceat(buckets.total, starts)
+    lowest = np.minimum.reduceat(buckets.min, starts)
+    highest = np.maximum.reduceat(buckets.max, starts)
+    first_x = np.minimum.reduceat(buckets.low_x, starts).astype(np.float64)
+    last_x = np.maximum.reduceat(buckets.high_x, starts).astype(np.float64)
+    empty = count == 0
+    with np.errstate(invalid="ignore"):
+        mean = np.where(empty, np.nan, total / np.maximum(count, 1))
+    return Series(
+        (first_x + last_x) / 2,
+        mean,
+        np.where(empty, np.nan, lowest),
+        np.where(empty, np.nan, highest),
+        count,
+        axis,
+        int(buckets.non_finite.sum()),
+    )
