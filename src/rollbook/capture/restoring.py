@@ -86,12 +86,19 @@ def _is_score(value: Any) -> bool:
 
 
 def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]:
-    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time."""
+    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time.
+
+    The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
+    """
     try:
-        positions = json.loads(row.get("positions") or "{}")
+        found = json.loads(row.get("positions") or "{}")
     except ValueError:
-        positions = {}
-    return int(row["attempt"]), {"time": time_ns, "writers": positions if isinstance(positions, dict) else {}}
+        found = {}
+    positions = found if isinstance(found, dict) else {}
+    lanes = positions.get(row.get("writer"))
+    if isinstance(lanes, dict) and row.get("lane") is not None and row.get("seq") is not None:
+        lanes[str(row["lane"])] = max(int(lanes.get(str(row["lane"]), 0)), int(row["seq"]))
+    return int(row["attempt"]), {"time": time_ns, "writers": positions}
 
 
 def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
