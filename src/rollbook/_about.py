@@ -62,7 +62,7 @@ def write_about(folder: str | os.PathLike[str], about: dict[str, Any]) -> None:
       OSError: it cannot be written; the old one is untouched.
     """
     path = os.path.join(folder, "run.json")
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"  # the ticker and the loop may both be here
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(about, file, indent=1, default=repr)

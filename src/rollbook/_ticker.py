@@ -84,7 +84,7 @@ class Ticker(threading.Thread):
         self._cost_at = moment
         writer = self._run.writer
         rows = writer.rows_written()
-        if rows:
+        if rows and not writer.closed:  # the last round comes after the end
             cost = writer.measure_cost()
             dropped = sum(writer.bill.counts.values())
             self._log({"row_microseconds": cost / 1000, "seconds": rows * cost / 1e9, "rows": rows, "refused": dropped})
