@@ -186,7 +186,7 @@ class CkptFolder:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _write_index(self) -> None:
-        partial = self.path / f"{_PARTIAL}index-{os.getpid()}"
+        partial = self.path / f"{_PARTIAL}index-{os.urandom(4).hex()}"
         self.path.mkdir(parents=True, exist_ok=True)
         with open(partial, "w", encoding="utf-8") as file:
             json.dump(self.entries, file)

@@ -68,7 +68,7 @@ def write_config_files(folder: str | os.PathLike[str], config: Any) -> None:
     """
     for name, formatted in ((TOTAL, False), (FORMATTED, True)):
         path = os.path.join(folder, name)
-        beside = f"{path}.{os.getpid()}.tmp"
+        beside = f"{path}.{os.urandom(4).hex()}.tmp"
         try:
             with open(beside, "w", encoding="utf-8") as file:
                 file.write(source(config, formatted=formatted))

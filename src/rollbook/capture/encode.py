@@ -391,7 +391,7 @@ def _complain(ledger: dict[str, Any], name: str, problem: str) -> None:
 
 
 def _write_ledger(spool: str, ledger: dict[str, Any]) -> None:
-    beside = os.path.join(spool, f"{_LEDGER}.{os.getpid()}.tmp")
+    beside = os.path.join(spool, f"{_LEDGER}.{os.urandom(4).hex()}.tmp")
     with open(beside, "w", encoding="utf-8") as file:
         json.dump(ledger, file)
     os.replace(beside, os.path.join(spool, _LEDGER))
