@@ -7,7 +7,7 @@ end, and then lets the default happen.
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # `signal` itself costs an import of enum
 import atexit
 import os
 import sys

@@ -150,15 +150,16 @@ class JournalReader:
             window.reached(moving, window.up_to)
         yield batch, moving
 
-    def newest_rows(self, cursor: Cursor) -> list[Row]:
+    def newest_rows(self, cursor: Cursor, *, sum_timings: bool = False) -> list[Row]:
         """The newest row of each stream and rare key set behind `cursor`, and all texts, media and marks, by time.
 
+        With `sum_timings`, the value of a timing is what its stage took in all rows behind `cursor` together.
         What was sealed since the last poll is left out unless its writer has closed: something newer follows.
         """
         windows = self._windows(cursor)
         newest: dict[tuple[Any, ...], tuple[int, Row]] = {}
         for window in windows:
-            window.newest(newest, self._sealed)
+            window.newest(newest, self._sealed, sum_timings)
             window.reached(cursor, window.up_to)
         return [row for _, row in sorted(newest.values(), key=lambda item: item[0])]
 
@@ -270,7 +271,9 @@ class _Window:
         if expected <= self.up_to and sealed is not None:
             yield from self._from_sealed(sealed, expected - 1, self.up_to, latest)
 
-    def newest(self, newest: dict[tuple[Any, ...], tuple[int, Row]], sealed: SealedRows | None) -> None:
+    def newest(
+        self, newest: dict[tuple[Any, ...], tuple[int, Row]], sealed: SealedRows | None, sum_timings: bool = False
+    ) -> None:
         """Put the newest row of each kind into `newest`, unless a newer one is there."""
         if self.writer.info.closed is not None and sealed is not None:
             for time_ns, rows, _, _ in self._from_sealed(sealed, self.after, self.up_to, 0):
@@ -279,15 +282,18 @@ class _Window:
         for block in self._blocks:
             file = block.segment.file
             if file.header.table in self._tables:
-                last = None
-                for last in file.rows(block.data, block.first_seq, self.after, self.up_to):  # noqa: B007
-                    pass
+                last, adds = None, sum_timings and file.header.table == "timings"
+                spent = [0.0] * len(file.header.keys)
+                for last in file.rows(block.data, block.first_seq, self.after, self.up_to):
+                    if adds:
+                        spent = [before + seconds for before, seconds in zip(spent, last[3], strict=True)]
                 if last is not None:
-                    _keep(newest, last[1], block.segment.make(*last, self._fills.get(last[0])))
+                    values = tuple(spent) if adds else last[3]
+                    _keep(newest, last[1], block.segment.make(*last[:3], values, self._fills.get(last[0])), adds)
         for log, starts in self._frames:
             for _, time_ns, rows in self._of_log(log, starts):
                 for row in rows:
-                    _keep(newest, time_ns, row)
+                    _keep(newest, time_ns, row, sum_timings and all(map(_is_timing, row.values)))
 
     # -- where rows come from
 
@@ -376,14 +382,23 @@ if TYPE_CHECKING:
     """(unix ns, never going back in a lane; the rows of one record; its seq; its window)."""
 
 
-def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row) -> None:
+def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row, adds: bool = False) -> None:
     if row.mark or any(not isinstance(value, (float, int)) for value in row.values.values()):
         kind: tuple[Any, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
     else:
         kind = (row.scope, *row.values)
     known = newest.get(kind)
+    if known is not None and adds:
+        values = {key: known[1].values[key] + value for key, value in row.values.items()}  # type: ignore[operator]
+        from dataclasses import replace
+
+        time_ns, row = max(time_ns, known[0]), replace(row, values=values)
     if known is None or known[0] <= time_ns:
         newest[kind] = (time_ns, row)
+
+
+def _is_timing(key: str) -> bool:
+    return key.startswith("time/") and key.endswith("_seconds")
 
 
 def _tidy(cursor: Cursor) -> Cursor:

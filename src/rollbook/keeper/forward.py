@@ -20,7 +20,7 @@ from rollbook.keeper.places import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from rollbook.protocols import Row, RunInfo, Sink
@@ -42,7 +42,8 @@ class Forwarder:
       name: its name, unique within the run: names the file the cursor is saved in. "" saves nothing.
       every_seconds: deliver at most so often, and then only the newest row of each stream. None: every row.
       info: what the sink learns about its run; by default read from run.json at start.
-      this_attempt: leave out the rows of earlier attempts, which a screen has no use for.
+      this_attempt: for a screen: leave out the rows of earlier attempts, and where only the newest rows are delivered,
+        give timings as what each stage took since the last delivery, so that shares of time can be told.
       clock: seconds, monotonic.
       say: takes (cause, words) for the log; asked to say each cause once.
     Attributes:
@@ -76,6 +77,7 @@ class Forwarder:
         self._info, self._this_attempt, self._clock, self._say = info, this_attempt, clock, say
         self._saved = SavedCursor(self._path)
         self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder))
+        self._batches: Iterator[tuple[list[Row], dict[str, dict[int, int]]]] | None = None
         self._started = self._closed = False
         self._not_before = self._due = -1e9
         self._pause = 0.0
@@ -169,15 +171,18 @@ class Forwarder:
 
     def _deliver_all(self) -> bool:
         until = self._clock() + _STEP_SECONDS
-        for rows, cursor in self._reader.batches(self._saved.cursor):
+        if self._batches is None:
+            self._batches = self._reader.batches(self._saved.cursor)
+        for rows, cursor in self._batches:
             self._write(rows, cursor)
             if self._clock() >= until:
-                return not self._reader.has_news(self._saved.cursor)
+                return False  # the next step goes on with the same batches: finding one's place in Parquet is dear
+        self._batches = None
         return True
 
     def _deliver_newest(self) -> bool:
         cursor = {writer: dict(lanes) for writer, lanes in self._saved.cursor.items()}
-        self._write(self._reader.newest_rows(cursor), cursor)
+        self._write(self._reader.newest_rows(cursor, sum_timings=self._this_attempt), cursor)
         return True
 
     def _write(self, rows: Sequence[Row], cursor: dict[str, dict[int, int]]) -> None:
@@ -207,6 +212,7 @@ class Forwarder:
     def _failed(self, err: Exception) -> None:
         self.failures += 1
         self.caught_up = False
+        self._batches = None
         self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, self._pause * 2.0))
         self._not_before = self._clock() + self._pause
         self._say(
