@@ -16,6 +16,7 @@ from rollbook.adapters.lightzero import BufferLog, CollectorLog, EvaluatorLog, E
 from rollbook.adapters.lightzero import collector as collector_module
 from rollbook.adapters.lightzero import evaluator as evaluator_module
 from rollbook.adapters.lightzero.events import clock_of
+from rollbook.errors import RollbookWarning
 
 DOCUMENT_COLLECTOR = """episode_count envstep_count train_sample_count avg_envstep_per_episode avg_sample_per_episode
     avg_envstep_per_sec avg_train_sample_per_sec avg_episode_per_sec collect_time reward_mean reward_std each_reward
@@ -204,7 +205,7 @@ def test_ckpt_name_names_a_file_that_exists_or_nothing(run: Any) -> None:
     checkpoint = run.save_checkpoint({"w": np.ones(2)}, gradient_step=3)
     name = evaluate(train_iter=3, checkpoint=checkpoint)
     assert (run.folder / "ckpt" / name).is_file()
-    with pytest.warns(rollbook.RollbookWarning, match="no such file"):
+    with pytest.warns(RollbookWarning, match="no such file"):
         assert evaluate(train_iter=4, checkpoint="gone.pth.tar") == ""
 
 

@@ -318,7 +318,7 @@ def test_by_default_every_epoch_is_saved(run: Any) -> None:
 
 def test_nothing_to_restore_gives_zeros_and_a_warning(run: Any) -> None:
     logger = RollbookLogger(run)
-    with pytest.warns(RollbookWarning, match="no checkpoint"):
+    with pytest.warns(RollbookWarning, match="no such checkpoint"):
         assert logger.restore_data() == (0, 0, 0)
 
 

@@ -2,6 +2,8 @@
 
     run = rollbook.init("cartpole", "dqn")
     loop = acme.EnvironmentLoop(environment, agent, counter=counter, logger=RollbookLogger(run, "train_loop"))
+
+`make_logger` puts it in front of a stack of filters.
 """
 
 from __future__ import annotations

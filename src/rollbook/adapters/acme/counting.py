@@ -3,6 +3,8 @@
     parent = Counter()
     actor = Counter(parent, "actor", time_delta=0.0)
     actor.increment(steps=200, episodes=1)      # {"actor_steps": 200, "actor_episodes": 1, and its siblings' counts}
+
+Acme's loops take it in place of `acme.utils.counting.Counter`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     logger = InMemoryLogger()
     loop = EnvironmentLoop(environment, actor, logger=logger)
     pandas.DataFrame(logger.data)
+
+The name of the module is Acme's.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
     train_loop = acme.EnvironmentLoop(environment, agent, logger=make_logger(run, "train", smoothing_regex="return"))
     eval_logger = make_logger(run, "eval", aggregate_regex="return")
     eval_loop.run(num_episodes=5); eval_logger.dump()
+
+Keep what `make_logger` returns: `dump` belongs to the outermost logger.
 """
 
 from __future__ import annotations

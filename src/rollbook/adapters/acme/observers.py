@@ -1,6 +1,8 @@
 """EpisodeObserver: the episodes of an EnvironmentLoop as rows of the table `episodes`.
 
     loop = EnvironmentLoop(environment, agent, observers=[EpisodeObserver(run)])
+
+The loop of dm-acme 0.4 takes observers; that of 0.2.4 does not.
 """
 
 from __future__ import annotations

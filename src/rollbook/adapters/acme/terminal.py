@@ -1,6 +1,8 @@
 """TerminalLogger: one line per record.
 
     [Train Loop] Episode Length = 20 | Episode Return = -3.250 | Episodes = 4 | Steps = 80
+
+Keys are sorted, and "episode_return" is shown as "Episode Return".
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     logger = RollbookLogger(rollbook.init("cartpole", "dqn", resume="allow", run_id="first"))
     params = OffPolicyTrainerParams(..., logger=logger, save_checkpoint_fn=save, resume_from_log=True)
     algorithm.run_training(params)
+
+`save_checkpoint_fn` is called at the end of each epoch; what it returns is registered with the run.
 """
 
 from __future__ import annotations
@@ -180,7 +182,7 @@ class RollbookLogger(BaseLogger):
         epoch, env_step = clocks.get("epoch", 0), clocks.get("env_step", 0)
         update_step = clocks.get("step", clocks.get("gradient_step", 0))
         self._gradient_steps = clocks.get("gradient_step", update_step)
-        self._checkpoint = restored.checkpoint
+        self._checkpoint = restored
         self.last_save_step = self.last_log_info_step = epoch
         self.last_log_train_step, self.last_log_update_step = env_step, update_step
         # The trainer tests once more where it resumes. The native file has that point already, if the test had come.

@@ -1,6 +1,8 @@
 """LoggerFactory: for Tianshou's high-level experiments.
 
     experiment = DQNExperimentBuilder(...).with_logger_factory(LoggerFactory("cartpole")).build()
+
+The folder of an experiment leads to its run: `RollbookLogger.restore_logged_data` takes either.
 """
 
 from __future__ import annotations
