@@ -63,7 +63,9 @@ def check(folder: str, counted: list[int], *, exact_keys: bool = True) -> int:
 
 @pytest.mark.parametrize("victims", ["training", "keeper", "both"])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_acknowledged_row_is_lost_twice_or_torn(tmp_path: Path, victims: str, seed: int) -> None:
+def test_no_acknowledged_row_is_lost_twice_or_torn(
+    tmp_path: Path, victims: str, seed: int, request: pytest.FixtureRequest
+) -> None:
     rng = random.Random(f"{victims}{seed}")
     path = tmp_path / "progress"
     path.write_bytes(bytes(8 * SLOTS))
@@ -74,6 +76,7 @@ def test_no_acknowledged_row_is_lost_twice_or_torn(tmp_path: Path, victims: str,
         stdin=subprocess.DEVNULL,
         stderr=(tmp_path / "stderr").open("wb"),
     )
+    request.addfinalizer(lambda: _kill_group(training))
     folder = wait_for(lambda: (tmp_path / "where").exists() and (tmp_path / "where").read_text())
     wait_for(lambda: progress.all()[0] > 50)
     deadline = time.monotonic() + rng.uniform(0.3, 1.5)
@@ -113,5 +116,8 @@ def _kill(pid: int) -> None:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
     process.wait()

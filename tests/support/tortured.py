@@ -81,13 +81,17 @@ def main() -> None:
     for n in range(3):
         threading.Thread(target=work, args=(run.log, progress, n), daemon=True).start()
 
-    handled = 0
+    handled, busy = 0, False
 
     def on_alarm(_number: int, _frame: Any) -> None:
-        nonlocal handled
+        nonlocal handled, busy
+        if busy:  # a handler can be interrupted by the next signal; two rows of one number would then be logged
+            return
+        busy = True
         run.log({"slot": 3, "i": handled, "x": 3e9 + handled}, env_step=handled)
         handled += 1
         progress.done(3, handled)
+        busy = False
 
     signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)

@@ -42,6 +42,15 @@ def summary(book: Book) -> dict[str, Any]:
     }
 
 
+def _place(item: tuple[str, Any]) -> tuple[int, str]:
+    """What the training said first, what is about the machine and about rollbook last."""
+    scope = item[0].partition("/")[0]
+    first, last = ("train", "test", "update", "info"), ("time", "host", "rollbook")
+    if scope in first:
+        return first.index(scope), item[0]
+    return (len(first) + 1 + last.index(scope) if scope in last else len(first)), item[0]
+
+
 def _rows(book: Book, table: str) -> int:
     return int(book.table(table).num_rows)
 
