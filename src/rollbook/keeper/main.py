@@ -398,7 +398,7 @@ class Keeper:
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
         if self._sinks is None:
-            if not self._specs or not (self._durable.lanes or self._writers.elsewhere()):
+            if not self._specs or not self._has_rows():
                 return True
             self._guard("sinks", self._build_sinks)
             if self._sinks is None:
@@ -411,6 +411,12 @@ class Keeper:
         except Exception as err:  # a fault of ours must not keep the rest from being done
             self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
+
+    def _has_rows(self) -> bool:
+        """Whether anything was logged yet; if it is only that something was sealed."""
+        data = os.path.join(self.folder, "data")
+        sealed = (os.path.isdir(os.path.join(data, table)) for table in ("metrics", "text", "histograms", "media"))
+        return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
 
     def _failing(self) -> bool:
         return self._sinks is not None and bool(self._sinks.failing())
