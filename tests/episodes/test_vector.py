@@ -131,28 +131,23 @@ def test_running_data_of_merged_infos_finds_its_sub_environment(notebook: Any, m
     assert rows == {0: 6, 1: 2 + 3 + 4 + 5, 2: 3 + 4 + 5 + 6 + 7}
 
 
-def test_resets_by_hand_begin_only_the_episodes_they_name(notebook: Any, make_env: Any) -> None:
-    for inside in (True, False):
-        envs = RecordEpisodes(
-            SyncVectorEnv([lambda: make_env([5])] * 2, autoreset_mode=AutoresetMode.DISABLED), notebook, inside=inside
-        )
-        envs.reset()
+@pytest.mark.parametrize("inside", [True, False])
+def test_resets_by_hand_begin_only_the_episodes_they_name(notebook: Any, make_env: Any, inside: bool) -> None:
+    vector = SyncVectorEnv([lambda: make_env([5])] * 2, autoreset_mode=AutoresetMode.DISABLED)
+    envs = RecordEpisodes(vector, notebook, inside=inside)
+    envs.reset()
+    envs.step(np.array([0, 0]))
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    for _ in range(4):
         envs.step(np.array([0, 0]))
-        envs.reset(options={"reset_mask": np.array([True, False])})
-        for _ in range(4):
-            envs.step(np.array([0, 0]))
-        assert notebook.columns("episodes", "env_index", "length", "complete") == [(0, 1, False), (1, 5, True)]
-        notebook.rows.clear()
+    assert notebook.columns("episodes", "env_index", "length", "complete") == [(0, 1, False), (1, 5, True)]
 
 
-def test_seeds_of_sub_environments_are_kept(notebook: Any, make_env: Any) -> None:
-    for inside in (True, False):
-        envs = RecordEpisodes(
-            SyncVectorEnv([lambda: make_env([2])] * 3, autoreset_mode=AutoresetMode.SAME_STEP), notebook, inside=inside
-        )
-        drive(envs, 2, seed=40)
-        assert notebook.columns("episodes", "seed") == [(40,), (41,), (42,)]
-        notebook.rows.clear()
+@pytest.mark.parametrize("inside", [True, False])
+def test_seeds_of_sub_environments_are_kept(notebook: Any, make_env: Any, inside: bool) -> None:
+    vector = SyncVectorEnv([lambda: make_env([2])] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
+    drive(RecordEpisodes(vector, notebook, inside=inside), 2, seed=40)
+    assert notebook.columns("episodes", "seed") == [(40,), (41,), (42,)]
 
 
 @pytest.mark.parametrize("mode", MODES)
