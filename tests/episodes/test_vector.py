@@ -258,5 +258,5 @@ def test_every_kind_of_space_is_kept_in_columns_of_its_own(notebook: Any, kind: 
     first = notebook.table("steps")[0]
     assert {name for name in first if name.startswith(("obs", "action"))} == names
     if kind == "image":
-        assert (first["obs"].dtype, first["obs"].shape) == (np.uint8, (20, 24, 3))
+        assert (first["obs"].dtype, first["obs"].shape, first["shape/obs"]) == (np.uint8, (20 * 24 * 3,), "20,24,3")
     assert notebook.counts == {}

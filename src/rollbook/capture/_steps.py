@@ -1,8 +1,9 @@
 """Rows of the `steps` table: collected by column, written in chunks, so that a killed run keeps the part written.
 
 A chunk goes out when it has enough rows or bytes, or when its first row is a second old. Columns whose arrays agree in
-type and shape are stored as one array; a column that changes its shape within a chunk is stored as lists, and missing
-cells are None. Nothing here raises for odd data.
+type and shape are stored as one array, pictures and other arrays of several axes flat, with their axes as a text in the
+column `shape/<name>`; a column that changes its shape within a chunk is stored as lists, and missing cells are None.
+Nothing here raises for odd data.
 """
 
 from __future__ import annotations
@@ -150,7 +151,12 @@ class StepChunks:
                 names.update(dict.fromkeys(row))
         columns: dict[str, Any] = {"episode_id": [self.episode_id] * n}
         for name in names:
-            columns[name] = _column([row.get(name) for row in rows])
+            column = _column([row.get(name) for row in rows])
+            axes = getattr(column, "shape", ())
+            if len(axes) > 2:  # tables hold lists of one axis; the others are told beside
+                columns[f"shape/{name}"] = [",".join(map(str, axes[1:]))] * n
+                column = column.reshape(n, -1)
+            columns[name] = column
         times, size = self._times, self._bytes
         self._begin()
         if not self.hold:
@@ -186,7 +192,7 @@ class StepChunks:
         held, self._held, self._held_bytes = self._held, [], 0
         self.written = 0
         for columns, n, times in held:
-            kept = {name: column for name, column in columns.items() if name.startswith(_ALWAYS)}
+            kept = {name: column for name, column in columns.items() if name.removeprefix("shape/").startswith(_ALWAYS)}
             if kept:
                 self._write({"episode_id": columns["episode_id"], "t": columns["t"], **kept}, n, times)
 
