@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rollbook.capture import encode
+from rollbook.capture import picture_files
 from rollbook.capture.encode import encode_spooled, locate, read_ledger
 from rollbook.capture.media import Media
 from rollbook.errors import LoggingFailed
@@ -84,7 +84,7 @@ def test_every_pixel_survives(tmp_path_factory: pytest.TempPathFactory, image: n
     raw.write_bytes(image.tobytes())
     height, width, channels = image.shape
     note = {"height": height, "width": width, "channels": channels, "frames": 1, "fps": 0}
-    assert encode._encode(str(raw), str(target), note) == ""
+    assert picture_files.write_picture(str(raw), str(target), note) == ""
     assert (pixels_of(target) == image).all()
 
 
@@ -295,7 +295,7 @@ def test_without_encoders_a_film_is_an_animated_png(
 ) -> None:
     for name in ("imageio_ffmpeg", "av", "PIL"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(encode, "_cached", {})
+    monkeypatch.setattr(picture_files, "_cached", {})
     assert media.log_video(recorder, "x", moving(3, 4, 4)).endswith(".apng")
     path = media.log_video(recorder, "y", moving(3, 4, 4), format="mp4")
     ledger = encode_spooled(recorder.folder)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollbook.capture import store_dump
+from rollbook.capture.running_stats import Blocks
 from rollbook.capture.store_dump import Store
 
 
@@ -147,7 +148,7 @@ def test_the_statistics_are_those_of_numpy(values: list[float]) -> None:
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300), st.lists(st.integers(1, 40), max_size=20))
 @settings(deadline=None, max_examples=60)
 def test_beyond_the_bound_all_but_the_median_stay_exact(values: list[float], cuts: list[int]) -> None:
-    folded = store_dump._Folded()
+    folded = Blocks()
     start = 0
     for size in [*cuts, len(values)]:
         folded.add(values[start : start + size])
@@ -181,7 +182,7 @@ def test_a_key_stays_small_however_rarely_one_dumps() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_nan_and_infinity_are_not_hidden_beyond_the_bound(bad: float) -> None:
-    folded = store_dump._Folded()
+    folded = Blocks()
     folded.add([1.0, 2.0])
     folded.add([bad])
     folded.add([3.0])

@@ -15,7 +15,7 @@ import json
 import os
 import time
 
-from rollbook.capture import encode
+from rollbook.capture import encode, picture_files
 from rollbook.errors import BadInput, LoggingFailed
 
 TYPE_CHECKING = False
@@ -107,9 +107,9 @@ class Media:
         """
         from rollbook.capture.pixels import frames_of
 
-        kind = format or encode.best_film_format()
-        if kind not in encode.FILM_FORMATS:
-            self._refuse(key, f"format={format!r} is none of {', '.join(encode.FILM_FORMATS)}")
+        kind = format or picture_files.best_film_format()
+        if kind not in picture_files.FILM_FORMATS:
+            self._refuse(key, f"format={format!r} is none of {', '.join(picture_files.FILM_FORMATS)}")
             return None
         try:
             rate = float(fps)

@@ -15,9 +15,9 @@ value of a key costs about 1 ms more.
 from __future__ import annotations
 
 from _thread import RLock
-from array import array
 from os import getpid
 
+from rollbook.capture.running_stats import SAMPLE, Blocks, describe, new_buffer
 from rollbook.journal.deferred import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.values import flatten, scalar_of
 
@@ -26,28 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-__all__ = ["EXACT_UP_TO", "SAMPLE", "Store", "describe"]
+__all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 
 EXACT_UP_TO = 2**17
 """Values of one key between two dumps up to which the median is exact too."""
 
 _BLOCK = 4096  # values folded at a time: the loop waits a millisecond now and then, never thirty
 
-SAMPLE = 2**14
-"""Size of the sample that the median is taken from beyond that."""
-
 _MOST_PENDING = 4096  # device values of one key that may wait for a dump; the next one fetches them all
-
-
-def _new_buffer() -> Any:
-    """A sequence whose append, slice and slice deletion are each atomic.
-
-    An array of doubles under the GIL; a list, four times as large, where there is none (arrays are not safe there
-    before 3.14).
-    """
-    import sys
-
-    return array("d") if getattr(sys, "_is_gil_enabled", lambda: True)() else []
 
 
 class Store:
@@ -170,7 +156,7 @@ class Store:
                 self._dumping = True
                 try:
                     if cell.folded is None:
-                        cell.folded = _Folded()
+                        cell.folded = Blocks()
                     while len(cell.values) >= EXACT_UP_TO:
                         block = cell.values[:_BLOCK]
                         del cell.values[:_BLOCK]
@@ -235,67 +221,12 @@ class Store:
         self._cells = {}
 
 
-class _Cell:
-    """One key: the values since the last dump, those folded already, and device values not yet fetched."""
-
-    __slots__ = ("folded", "pending", "values")
-
-    def __init__(self) -> None:
-        self.values: Any = _new_buffer()
-        self.folded: _Folded | None = None
-        self.pending: list[Any] = []
-
-
-class _Folded:
-    """Blocks of values as running moments (Welford's, merged block by block) and a uniform sample of them."""
-
-    __slots__ = ("high", "low", "mean", "n", "sample", "squares")
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.mean = self.squares = 0.0
-        self.low, self.high = float("inf"), float("-inf")
-        self.sample: Any = _new_buffer()
-
-    def add(self, block: Any) -> None:
-        if not len(block):
-            return
-        n, mean, squares, low, high = _moments(block)
-        both = self.n + n
-        delta = mean - self.mean
-        if self.n:
-            squares += self.squares + delta * delta * (self.n / both) * n
-            mean = self.mean + delta * (n / both) if delta - delta == 0 else self.mean + mean
-            # NaN wins over every comparison, as in the moments of a block
-            low = low if low != low or low < self.low else self.low
-            high = high if high != high or high > self.high else self.high
-        self._sample(block)
-        self.n, self.mean, self.squares, self.low, self.high = both, mean, squares, low, high
-
-    def _sample(self, block: Any) -> None:
-        # Reservoir by geometric skips (Li's algorithm L would do the same with more state): exact uniformity, and the
-        # draws come from a generator of our own, so that the user's random streams do not move.
-        seen = self.n
-        sample = self.sample
-        room = SAMPLE - len(sample)
-        if room > 0:
-            sample.extend(block[:room])
-            seen += min(room, len(block))
-            block = block[room:]
-        random = _random().random
-        for value in block:
-            seen += 1
-            place = int(random() * seen)
-            if place < SAMPLE:
-                sample[place] = value
-
-
 class _Taken:
     """What one dump took of one key."""
 
     __slots__ = ("folded", "fresh", "n")
 
-    def __init__(self, fresh: Any = (), folded: _Folded | None = None) -> None:
+    def __init__(self, fresh: Any = (), folded: Blocks | None = None) -> None:
         self.fresh = fresh
         self.folded = folded
         self.n = len(fresh) + (folded.n if folded is not None else 0)
@@ -303,57 +234,19 @@ class _Taken:
     def describe(self) -> tuple[float, float, float, float, float]:
         if self.folded is None:
             return describe(self.fresh)
-        from math import sqrt
-
-        folded = self.folded
-        folded.add(self.fresh)
-        median = _median(folded.sample) if folded.mean == folded.mean else folded.mean
-        return folded.mean, sqrt(folded.squares / folded.n), median, folded.low, folded.high
+        self.folded.add(self.fresh)
+        return self.folded.describe()
 
 
-def describe(values: Any) -> tuple[float, float, float, float, float]:
-    """Mean, standard deviation of the population, median, minimum and maximum of at least one number.
+class _Cell:
+    """One key: the values since the last dump, those folded already, and device values not yet fetched."""
 
-    NaN among the values makes all five NaN.
-    """
-    from math import sqrt
+    __slots__ = ("folded", "pending", "values")
 
-    n, mean, squares, low, high = _moments(values)
-    median = _median(values) if low == low else low
-    return mean, sqrt(squares / n), median, low, high
-
-
-def _moments(values: Any) -> tuple[int, float, float, float, float]:
-    """n, mean, sum of squared distances from the mean, minimum, maximum."""
-    from math import fsum, isfinite, isnan
-
-    n = len(values)
-    if not isfinite(sum(values)) and any(map(isnan, values)):
-        nan = float("nan")
-        return n, nan, nan, nan, nan
-    low, high = min(values), max(values)
-    try:
-        mean = fsum(values) / n
-    except (OverflowError, ValueError):  # beyond the largest float, or both infinities
-        mean = sum(value / n for value in values)
-    if mean == mean:
-        mean = min(max(mean, low), high)  # rounding must not lift a mean out of its values
-    try:
-        squares = fsum((value - mean) * (value - mean) for value in values)
-    except (OverflowError, ValueError):
-        squares = sum((value - mean) * (value - mean) for value in values)
-    return n, float(mean), squares, float(low), float(high)
-
-
-def _median(values: Any) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return float(ordered[middle])
-    low, high = ordered[middle - 1], ordered[middle]
-    mean = (low + high) / 2
-    # infinite when the sum overflows, NaN between the two infinities, which is what numpy says as well
-    return float(mean if mean - mean == 0 or low - low != 0 or high - high != 0 else low / 2 + high / 2)
+    def __init__(self) -> None:
+        self.values: Any = new_buffer()
+        self.folded: Blocks | None = None
+        self.pending: list[Any] = []
 
 
 def _blocks(value: Any) -> Iterator[list[float]]:
@@ -384,15 +277,3 @@ def _number(value: Any) -> float:
     if number is None:
         raise TypeError(type(value).__name__)
     return float(number)
-
-
-_generator: Any = None
-
-
-def _random() -> Any:
-    global _generator
-    if _generator is None:
-        from _random import Random
-
-        _generator = Random(0x5EED)
-    return _generator
