@@ -125,6 +125,19 @@ def test_without_a_checkpoint_restore_says_so_and_gives_none(start: Start) -> No
         assert run.restore() is None
 
 
+def test_a_resumed_run_without_a_checkpoint_begins_anew_and_hides_what_was(start: Start) -> None:
+    run = start()
+    run.log({"loss": 9.0}, env_step=7)
+    run.finish("killed")
+    again = start(resume="must")
+    with pytest.warns(RollbookWarning, match="begins anew"):
+        assert again.restore() is None
+    again.log({"loss": 1.0}, env_step=0)
+    again.finish()
+    assert again.book.metrics(["loss"]).column("loss").to_pylist() == [1.0]
+    assert again.book.metrics(["loss"], attempts="all").num_rows == 2
+
+
 def test_offsets_continue_the_counters_of_a_framework_that_begins_again(start: Start) -> None:
     run = start()
     train(run, 0, 20, 1.0)
