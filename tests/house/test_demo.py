@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def curves(folder: Path) -> dict[str, list[Any]]:
     book = rollbook.open(folder).one("cartpole/ppo")
     updates = book.metrics([f"update/{key}" for key in UPDATE], x="gradient_step").to_pylist()
     tests = book.metrics(["test/return"], x="env_step").to_pylist()
-    episodes = book.episodes().to_pylist()
+    # Those in flight at a checkpoint are cut there; whether their beginning is kept is no matter of learning.
+    episodes = [row for row in book.episodes().to_pylist() if row["complete"]]
     return {
         "updates": [
             (r["env_step"], r["gradient_step"], r["epoch"], *(r[f"update/{k}"] for k in UPDATE)) for r in updates
@@ -54,6 +56,7 @@ def curves(folder: Path) -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:restore:rollbook.errors.RollbookWarning")  # the first stop is before any checkpoint
 @pytest.mark.parametrize("stops", [(9,), (1, 5, 14)], ids=["once", "three times"])
 def test_a_run_that_was_stopped_and_resumed_reads_like_one_that_never_was(
     stops: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -91,18 +94,31 @@ def test_a_run_that_was_stopped_and_resumed_reads_like_one_that_never_was(
     assert everything.num_rows == updates - len(stops)
 
 
-def command(*arguments: str, cwd: Path, **kwargs: Any) -> subprocess.Popen[str]:
-    """`rollbook …` in a process of its own."""
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `rollbook …` in a process of its own; none outlives the test."""
+    started: list[subprocess.Popen[str]] = []
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
     code = "from rollbook.cli import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
-    )  # fmt: skip
+
+    def start(*arguments: str, **kwargs: Any) -> subprocess.Popen[str]:
+        words = [sys.executable, "-c", code, *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **kwargs}
+        started.append(subprocess.Popen(words, cwd=tmp_path, env=environment, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
-def test_the_demo_solves_cartpole_and_says_what_to_do_next(tmp_path: Path) -> None:
-    done = command("demo", "--seed", "1", cwd=tmp_path)
+Command = Callable[..., "subprocess.Popen[str]"]
+
+
+def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
+    done = command("demo", "--seed", "1")
     out, err = done.communicate(timeout=100)
     assert done.returncode == 0, err
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo", seed=1)
@@ -113,15 +129,15 @@ def test_the_demo_solves_cartpole_and_says_what_to_do_next(tmp_path: Path) -> No
     assert "solved" in out
     assert re.search(r"What to try next:(\n +\S*rollbook \w.*){3}", out)
     assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
-    best = [row for row in book.checkpoints().to_pylist() if row["is_best"]]
-    assert best
+    checkpoints = {row["checkpoint_id"]: row for row in book.checkpoints().to_pylist()}
+    assert max(row["score"] for row in checkpoints.values()) == 500
     evaluated = [e for e in book.episodes().to_pylist() if e["scope"] == "test"]
-    assert len(evaluated) == 20 * book.checkpoints().num_rows
+    assert len(evaluated) == 20 * len(checkpoints)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
-def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(tmp_path: Path) -> None:
-    first = command("demo", cwd=tmp_path, start_new_session=True)
+def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_path: Path) -> None:
+    first = command("demo", start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("runs/cartpole/ppo-*/ckpt/iteration_*")) and time.monotonic() < deadline:
         assert first.poll() is None, first.communicate()
@@ -134,7 +150,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(tmp_path: Path) -> None
     assert book.status == "killed"
     reached = max(r["env_step"] for r in book.metrics(["update/entropy"], x="env_step").to_pylist())
 
-    second = command("demo", "--resume", "--steps", str(reached + 12_000), cwd=tmp_path)
+    second = command("demo", "--resume", "--steps", str(reached + 12_000))
     out, err = second.communicate(timeout=100)
     assert second.returncode == 0, err
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")

@@ -26,7 +26,8 @@ def names_in(text: str) -> set[str]:
 
 def public(cls: type) -> set[str]:
     """What an instance of `cls` shows: methods, properties and annotated attributes."""
-    return {name for base in cls.__mro__[:-1] for name in vars(base) if not name.startswith("_")}
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("rollbook")]
+    return {name for base in ours for name in vars(base) if not name.startswith("_")}
 
 
 def test_every_public_name_of_the_module_is_in_the_reference() -> None:
@@ -57,15 +58,12 @@ def first_column(title: str) -> list[str]:
     return [name for cell in cells for name in sorted(names_in(cell)) if name not in ("len",)]
 
 
-def test_every_public_name_says_what_it_is() -> None:
-    bare = [name for name in rollbook.__all__ if name != "__version__" and not getattr(rollbook, name).__doc__]
-    for cls in (rollbook.Run, rollbook.Book, rollbook.RunSet):
-        for base in cls.__mro__[:-1]:
-            for name, member in vars(base).items():
-                if (
-                    not name.startswith("_")
-                    and (callable(member) or isinstance(member, property))
-                    and not member.__doc__
-                ):
-                    bare.append(f"{base.__name__}.{name}")
+def test_every_public_name_says_what_it_is(tmp_path: Path) -> None:
+    bare = []
+    with rollbook.init("house", "docs", dir=tmp_path, sinks=[], keeper="inline"):  # module verbs are then the run's
+        bare += [name for name in rollbook.__all__ if name != "__version__" and not getattr(rollbook, name).__doc__]
+    for cls in (rollbook.Run, rollbook.Scope, rollbook.Book, rollbook.RunSet):
+        for name, member in vars(cls).items():
+            if not name.startswith("_") and (callable(member) or isinstance(member, property)) and not member.__doc__:
+                bare.append(f"{cls.__name__}.{name}")
     assert not bare

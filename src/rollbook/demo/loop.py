@@ -59,11 +59,11 @@ def train(run: Run) -> float:
     observations, _ = envs.reset(seed=_seed(seed, env_step))
     update = run.scope("update")
     while env_step < config["env_steps"]:
+        learning_rate = config["learning_rate"] * (1 - env_step / config["env_steps"])
         with run.timer("collect"):
             rollout, observations = _collect(run, agent, envs, observations, env_step)
             env_step += rollout.actions_TN.size
         with run.timer("update"):
-            learning_rate = config["learning_rate"] * max(0.0, 1 - env_step / config["env_steps"])
             report = agent.update(rollout, learning_rate=learning_rate)
             updates += 1
         update.log(

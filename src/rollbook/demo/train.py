@@ -64,7 +64,7 @@ def main(
     show = ["show", _short(run.folder)]
     print(f"$ rollbook {' '.join(show)}", flush=True)
     subprocess.run([sys.executable, "-c", "from rollbook.cli import main; main()", *show], check=False)
-    print(_what_next(root, place))
+    print(f"\n{_what_next(root, place)}")
     return 0
 
 
