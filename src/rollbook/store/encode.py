@@ -97,6 +97,7 @@ class PartWriter:
             column_encoding=encodings or None,
             write_statistics=statistics,
             store_schema=False,
+            write_page_checksum=True,
             version="2.6",
         )
 

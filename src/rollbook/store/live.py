@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,42 +22,49 @@ from rollbook.store.tabulate import FrameTables, Meta, committed_words, segment_
 __all__ = ["LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
 
+_TRIES = 50
+"""How often a snapshot is taken anew because a writer changed segments meanwhile; then it is good enough."""
+
+
 class Moved(Exception):
     """A journal file was sealed or recycled while it was being read: list again and start over."""
 
 
 class LiveSegment:
-    """The rows that a look found in one segment; read when asked for.
+    """The rows that one segment held at the moment of a snapshot; read when asked for.
 
     Attributes:
       meta: what is known without reading the rows.
-      lowest_seq, last_seq, rows: as the look found them.
-      was_active: the writer was still using it.
+      lowest_seq, last_seq, rows: as the look found them. While its writer uses a segment there may be more rows in it.
     """
 
     def __init__(self, path: str, header: layout.SegmentHeader, look: Look, info: WriterInfo, journal: LiveJournal):
-        self.path, self.header, self.look, self._info, self._journal = path, header, look, info, journal
+        self.path, self.header, self._look, self._info, self._journal = path, header, look, info, journal
         self.lowest_seq, self.last_seq, self.rows = look.lowest_seq, look.last_seq, look.count
-        self.was_active = look.state == layout.ACTIVE
+        self.is_active = look.state == layout.ACTIVE
+        self.up_to = look.last_seq
         self.meta, _ = segment_table(header, np.zeros((0, header.row_words), dtype=np.int64))
         self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows, clocks=list(header.clocks))
         self._words: Any = None
 
     def words(self) -> Any:
-        """The rows as [rows, words].
+        """The rows as [rows, words], all those of the lane's first `up_to` numbers.
 
         Raises:
           Moved: the segment was recycled or unlinked since the look.
         """
         if self._words is None:
+            look = self._look
             try:
                 with Segment(self.path) as segment:
-                    data = segment.copy(self.look)
+                    if self.is_active:
+                        look.upper = self.header.capacity
+                    data = segment.copy(look, 0)
             except (FileNotFoundError, Damaged):
                 raise Moved(self.path) from None
             if data is None:
                 raise Moved(self.path)
-            words, odd = committed_words(self.header, data, self.look.first_seq)
+            words, odd = committed_words(self.header, data, look.first_seq, self.up_to)
             if odd:
                 self._journal.problems[self.path] = f"{self.path}: {odd} rows have impossible sequence numbers"
             times = words[:, len(self.header.clocks)] + self.header.time_offset
@@ -84,9 +92,11 @@ class Snapshot:
       frames: (description, table) of each group of each frame file.
       fills: values that came later, as far as they are in the journal.
       writers: all writers that have a folder there.
+      tops: (writer, lane) -> the last sequence number that was found.
     """
 
     def __init__(self) -> None:
+        self.tops: dict[tuple[str, int], int] = {}
         self.segments: list[LiveSegment] = []
         self.frames: list[tuple[Meta, pa.Table]] = []
         self.fills = Fills()
@@ -111,35 +121,57 @@ class LiveJournal:
         self.marks = DurableMarks(run)
 
     def snapshot(self) -> Snapshot:
-        """What is there now. Waits a millisecond if a writer may be writing, so that what it saw can be believed."""
-        found = Snapshot()
+        """What is there now: of each lane all rows up to the last one that a look found, and none behind it.
+
+        Waits a millisecond if a writer may be writing, so that what was seen can be believed.
+        """
         self.marks = DurableMarks(self._run)
-        found.writers = self._list_writers()
-        waits = False
+        for _ in range(_TRIES):
+            found = Snapshot()
+            found.writers = self._list_writers()
+            names = {info.id: _names(info.folder) for info in found.writers}
+            sealed = self._look_at_all(found, names)
+            if any(segment.is_active for segment in found.segments):
+                if any(info.closed is None for info in found.writers):
+                    time.sleep(SETTLE_SECONDS)
+                # A segment that came into use since it was listed holds rows that others' numbers already speak of.
+                if any(set(_names(info.folder)) - set(names[info.id]) for info in found.writers):
+                    continue
+                if any(_generation(path) != generation for path, generation in sealed):
+                    continue
+            break
+        for segment in found.segments:
+            segment.up_to = found.tops[segment.header.writer, segment.header.lane]
+        return found
+
+    def _look_at_all(self, found: Snapshot, names: dict[str, list[str]]) -> list[tuple[str, int]]:
+        """Fill a snapshot; (path, generation) of the segments that are sealed already."""
+        sealed: list[tuple[str, int]] = []
         logs: dict[str, _Log] = {}
         for info in found.writers:
-            for name in _names(info.folder):
+            for name in names[info.id]:
                 parsed = parse_name(name)
                 if parsed is None:
                     continue
                 path = os.path.join(info.folder, name)
+                lane = (info.id, parsed[1])
                 try:
                     if parsed[0] == "seg":
-                        self._look(path, info, found)
+                        top, generation = self._look(path, info, found)
+                        sealed += [(path, generation)] if generation >= 0 else []
                     else:
-                        logs[path] = self._scan(path, parsed[1], info, found.fills)
+                        logs[path] = log = self._scan(path, parsed[1], info, found.fills)
+                        top = log.last_seq
+                    found.tops[lane] = max(found.tops.get(lane, 0), top)
                 except FileNotFoundError:
                     continue
                 except (Damaged, NewerFormat, OSError) as err:
                     if not _just_begun(path):
                         self.problems[path] = str(err)
-            waits = waits or info.closed is None
         for log in logs.values():
             found.frames += log.tables(found.fills)
         self._logs = logs
-        if waits and any(segment.was_active for segment in found.segments):
-            time.sleep(SETTLE_SECONDS)
-        return found
+        return sealed
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
@@ -155,13 +187,18 @@ class LiveJournal:
             known.look_closed()
         return [self._writers[name] for name in names if name in self._writers]
 
-    def _look(self, path: str, info: WriterInfo, found: Snapshot) -> None:
+    def _look(self, path: str, info: WriterInfo, found: Snapshot) -> tuple[int, int]:
+        """(last sequence number, generation if the segment is sealed or just being recycled, else -1)."""
         with Segment(path) as segment:
-            if segment.head()[2] == layout.SEALED:
-                return  # its rows are in Parquet, which is listed after the journal
+            generation, _, state = segment.head()
+            if state == layout.SEALED or generation % 2:
+                return 0, generation  # its rows are in Parquet, which is listed after the journal
             look = segment.look()
-            if look is not None and look.count:
+            if look is None:
+                return 0, generation
+            if look.count or state == layout.ACTIVE:
                 found.segments.append(LiveSegment(path, segment.header, look, info, self))
+            return look.last_seq, -1
 
     def _scan(self, path: str, lane: int, info: WriterInfo, fills: Fills) -> _Log:
         inode = os.stat(path).st_ino
@@ -179,7 +216,7 @@ class _Log:
 
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
         self.path, self.inode, self._lane, self._info = path, inode, lane, info
-        self._end = 0
+        self._end = self.last_seq = 0
         self._tables = FrameTables(info, lane)
         self._pending: list[tuple[int, int, dict[str, Any]]] = []
         self._built: list[tuple[Meta, pa.Table]] | None = None
@@ -189,7 +226,7 @@ class _Log:
         """Take in the frames that are new."""
         with FrameFile(self.path, self._info.time_offset) as file:
             for seq, time_ns, payload, end in file.frames(self._end):
-                self._end, self._built = end, None
+                self._end, self._built, self.last_seq = end, None, seq
                 if "fill" in payload:
                     self.fill_payloads.append(payload)
                 if isinstance(payload.get("deferred"), list):
@@ -227,6 +264,17 @@ def _just_begun(path: str) -> bool:
         return time.time() - os.stat(path).st_mtime < 1.0
     except OSError:
         return True
+
+
+def _generation(path: str) -> int:
+    """The generation of a segment now; -1 if it is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(layout.GENERATION_AT)
+            data = file.read(layout.WORD.size)
+        return int(layout.WORD.unpack(data)[0])
+    except (OSError, struct.error):
+        return -1
 
 
 def _names(folder: str) -> list[str]:

@@ -57,7 +57,7 @@ class Part:
 
     def _open(self) -> pq.ParquetFile:
         try:
-            file = pq.ParquetFile(self.path, metadata=self._footer, pre_buffer=False)
+            file = pq.ParquetFile(self.path, metadata=self._footer, pre_buffer=False, page_checksum_verification=True)
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, ValueError) as err:

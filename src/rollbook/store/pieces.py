@@ -149,6 +149,7 @@ class RunFiles:
         return [part for part in self._shelf.parts(table) if part.path not in self._bad]
 
     def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
+        before = {table: self.parts(table) for table in tables}
         live = self._journal.snapshot()
         fills = live.fills
         for part in self.parts("fills"):
@@ -156,10 +157,12 @@ class RunFiles:
                 fills.add_table(part.meta["writer"], part.read())
             except (Damaged, KeyError) as err:
                 raise BadPiece(part.path, str(err)) from None
-        return {table: self._of_table(table, live, fills) for table in tables}
+        return {table: self._of_table(table, live, fills, before[table]) for table in tables}
 
-    def _of_table(self, table: str, live: Snapshot, fills: Fills) -> Pieces:
+    def _of_table(self, table: str, live: Snapshot, fills: Fills, before: list[Part]) -> Pieces:
         parts = self.parts(table)
+        if (live.segments or live.frames) and parts != before:
+            raise Moved(table)  # what was sealed meanwhile may lie behind rows that the snapshot lacks
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
         for part in parts:
             for writer, lane, group, first, last in covers_of(part.meta):
@@ -172,8 +175,6 @@ class RunFiles:
             sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
             if any(first <= segment.lowest_seq <= last for first, last in sealed):
                 continue
-            if segment.was_active and any(first > segment.last_seq for first, _ in sealed):
-                raise Moved(segment.path)  # it was left, and a later one sealed, since the look
             pieces.append(Piece(meta, segment.rows, fills, None, segment, None))
         for meta, rows in live.frames:
             if meta["table"] == table:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook.journal.liveness import is_alive
 
-__all__ = ["STALE_SECONDS", "derived"]
+__all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
 
 STALE_SECONDS = 60.0
 """A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this."""
@@ -27,10 +27,10 @@ def derived(run: str, about: Mapping[str, Any]) -> str:
         return status
     writer = _main_writer(run, about)
     if writer is None:
-        return status if _quiet_seconds(run, about) <= STALE_SECONDS else "stale"
+        return status if quiet_seconds(run, about) <= STALE_SECONDS else "stale"
     alive = is_alive(writer)
     if alive is None:
-        return "running" if _quiet_seconds(run, about) <= STALE_SECONDS else "stale"
+        return "running" if quiet_seconds(run, about) <= STALE_SECONDS else "stale"
     return "running" if alive else "crashed"
 
 
@@ -55,7 +55,7 @@ def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**about, **entry} if "pid" in entry else None
 
 
-def _quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
+def quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
     """Seconds since anything was heard of the run."""
     heard = 0.0
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):

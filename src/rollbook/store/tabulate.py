@@ -57,17 +57,25 @@ _LARGEST_JUMP = 2**40
 NDArray = npt.NDArray[Any]
 
 
-def committed_words(header: SegmentHeader, data: bytes, first_seq: int) -> tuple[NDArray, int]:
-    """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and how many were implausible."""
+def committed_words(
+    header: SegmentHeader, data: bytes, first_seq: int, up_to: int | None = None
+) -> tuple[NDArray, int]:
+    """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and how many were implausible.
+
+    Rows beyond sequence number `up_to` are left out: they may be half-written.
+    """
     width = header.row_words
     n = len(data) // (8 * width)
     words = np.frombuffer(data, dtype="<i8", count=n * width).reshape(n, width)
     commit = words[:, -1]
-    good = np.flatnonzero(commit >= max(1, first_seq))
+    kept = commit >= max(1, first_seq)
+    if up_to is not None:
+        kept &= commit <= up_to
+    good = np.flatnonzero(kept)
     seqs = commit[good]
     if len(seqs) and (np.any(seqs[1:] <= seqs[:-1]) or int(seqs[-1]) - first_seq >= _LARGEST_JUMP):
-        kept = longest_increase(good.tolist(), seqs.tolist(), first_seq)
-        return words[kept], len(good) - len(kept)
+        plausible = longest_increase(good.tolist(), seqs.tolist(), first_seq)
+        return words[plausible], len(good) - len(plausible)
     return (words if len(good) == n else words[good]), 0
 
 

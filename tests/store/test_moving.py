@@ -1,0 +1,191 @@
+"""Each committed row exactly once, however writing, rolling, sealing, recycling, merging and reading interleave."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_writer import FakeWriter, make_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rollbook.journal.reader import JournalReader
+from rollbook.journal.writer import Writer
+from rollbook.store import merge as merging
+from rollbook.store import seal as sealing
+from rollbook.store.reader import Book
+from rollbook.store.seal import seal
+from rollbook.store.sealed import SealedRows
+
+
+@pytest.fixture(autouse=True)
+def merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merge three parts instead of eight, and call ten rows large."""
+    monkeypatch.setattr(merging, "_AT_ONCE", 3)
+    monkeypatch.setattr(merging, "_FIRST_TIER", 10)
+
+
+@pytest.fixture
+def living(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake writer counts as alive, here."""
+    monkeypatch.setattr(sealing, "is_alive", lambda _: True)
+    monkeypatch.setattr(sealing, "same_place", lambda _: True)
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("log"), st.integers(0, 1), st.integers(0, 1), st.integers(1, 9)),
+        st.tuples(st.just("hole"), st.integers(0, 1), st.integers(0, 1), st.integers(1, 12)),
+        st.tuples(st.just("rare"), st.integers(0, 1)),
+        st.tuples(st.just("chunk"), st.integers(0, 1)),
+        st.tuples(st.just("leave"), st.integers(0, 1), st.integers(0, 1)),
+        st.tuples(st.just("roll_log"), st.integers(0, 1)),
+        st.tuples(st.just("seal")),
+        st.tuples(st.just("read")),
+        st.tuples(st.just("follow")),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+@given(operations=OPERATIONS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_order_of_events_gives_every_row_once(
+    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
+) -> None:
+    run = make_run(tmp_path_factory.mktemp("runs"))
+    writer = FakeWriter(run)
+    lanes = [writer.lane() for _ in range(2)]
+    streams = [[lane.stream("v", "a", size=1024), lane.stream("v", "b", size=1024)] for lane in lanes]
+    written: list[int] = []
+    book, cursor, followed = Book(run), {}, []
+    reader = JournalReader(run, sealed=SealedRows(run))
+
+    def check() -> None:
+        expected = sorted(written)
+        assert sorted(book.metrics(["v"])["v"].to_pylist() if written else []) == expected
+        assert sorted(Book(run).metrics(["v"])["v"].to_pylist() if written else []) == expected
+
+    def follow() -> None:
+        followed.extend(int(row.values["v"]) for row in reader.rows_since(cursor) if "v" in row.values)
+
+    number = 0
+    for operation, *where in operations:
+        if operation == "log":
+            for _ in range(where[2]):
+                number += 1
+                streams[where[0]][where[1]].log(number, 0.0, env_step=number)
+                written.append(number)
+        elif operation == "hole":
+            for _ in range(where[2]):
+                streams[where[0]][where[1]].hole()
+        elif operation == "rare":
+            number += 1
+            lanes[where[0]].rare({"v": float(number), "rare": 1})
+            written.append(number)
+        elif operation == "chunk":
+            lanes[where[0]].chunk("metrics", {"v": np.array([number + 1.0, number + 2.0])}, 2)
+            written += [number + 1, number + 2]
+            number += 2
+        elif operation == "leave":
+            streams[where[0]][where[1]].leave()
+        elif operation == "roll_log":
+            lanes[where[0]].roll_log()
+        elif operation == "seal":
+            report = seal(run)
+            assert report.problems == []
+        elif operation == "read":
+            check()
+        else:
+            follow()
+    check()
+    follow()
+    assert followed == sorted(followed, key=followed.index)
+    assert sorted(followed) == sorted(written)
+    writer.close()
+    check()
+    seal(run, final=True)
+    check()
+    assert sorted(int(r.values["v"]) for r in Book(run).tail(from_start=True, stop=lambda: True)) == sorted(written)
+    reader.close()
+
+
+class TinyWriter(Writer):
+    """Rolls and recycles all the time."""
+
+    first_segment_bytes = 2048
+    largest_segment_bytes = 2048
+    frame_file_bytes = 4096
+
+
+def test_readers_miss_nothing_and_repeat_nothing_beside_writers_and_sealers(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    writer = TinyWriter(str(run), main=True)
+    acknowledged = [0, 0]
+    failures: list[str] = []
+    writing = threading.Event()
+    writing.set()
+
+    def write(index: int) -> None:
+        log = writer.make_log(writer.channel())
+        for i in range(2500):
+            if i % 50 == 7:
+                log({f"w{index}": float(i), f"odd{i}": 1.0}, env_step=i)
+            else:
+                log({f"w{index}": float(i), "x": 0.5}, env_step=i)
+            acknowledged[index] = i + 1
+            if i % 25 == 0:
+                time.sleep(0.002)  # give way, so that all of them get their turn
+
+    def seal_again_and_again() -> None:
+        while writing.is_set():
+            report = seal(run)
+            failures.extend(report.problems)
+
+    def read_again_and_again() -> None:
+        book = Book(run)
+        while writing.is_set():
+            for index in range(2):
+                at_least = acknowledged[index]
+                if not at_least:
+                    continue
+                values = book.metrics([f"w{index}"])[f"w{index}"].to_pylist()
+                if sorted(values) != list(range(len(values))):
+                    failures.append(f"writer {index}: {len(values)} rows, {len(set(values))} different")
+                if len(values) < at_least:
+                    failures.append(f"writer {index}: {len(values)} rows of {at_least} acknowledged")
+
+    followed: list[tuple[str, float]] = []
+
+    def follow() -> None:
+        cursor: dict[str, dict[int, int]] = {}
+        with JournalReader(run, sealed=SealedRows(run)) as reader:
+            while True:
+                last = not writing.is_set()
+                for row in reader.rows_since(cursor):
+                    followed.extend((k, v) for k, v in row.values.items() if k in ("w0", "w1"))
+                if last:
+                    return
+                time.sleep(0.005)
+
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(2)]
+    others = [threading.Thread(target=f) for f in (seal_again_and_again, read_again_and_again, follow)]
+    for thread in (*writers, *others):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    writing.clear()
+    for thread in others:
+        thread.join()
+    assert failures == []
+    assert sorted(followed) == sorted((f"w{i}", float(v)) for i in range(2) for v in range(2500))
+    writer.close()
+    seal(run, final=True)
+    for index in range(2):
+        assert Book(run).metrics([f"w{index}"])[f"w{index}"].to_pylist() == list(range(2500))
+    assert not list((run / "data" / "journal").iterdir())
