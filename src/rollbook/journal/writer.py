@@ -245,10 +245,10 @@ class Writer:
             step: int = unknown,
             **declared: int,
         ) -> None:
-            """Append one row: values by key (nested dicts are joined with "/"), and the clocks that say where it stands.
+            """Append one row: values by key (nested dicts are joined with "/") and the clocks that say where it is.
 
-            Clocks that are not given are the run's current ones. The row is safe when this returns, in about 2 µs; nothing
-            raises unless the run is strict.
+            Clocks that are not given are the run's current ones. The row is safe when this returns, after about 2 µs;
+            nothing raises unless the run is strict.
             """
             lane = None
             try:
