@@ -1,0 +1,56 @@
+"""RLlib and Ray Tune: episodes with the environment's own data, every result, one run per trial.
+
+    from rollbook.adapters import rllib
+
+    config = PPOConfig().environment(Env).callbacks(rllib.callbacks(dir="runs"))       # inside the trial
+    tune.Tuner("PPO", param_space=config, run_config=tune.RunConfig(callbacks=[rllib.RollbookTune(dir="runs")])).fit()
+
+A plain `algo.train()` loop needs the first line alone. Works with the new API stack of Ray 2.60; Ray is imported, and
+its version looked at, when one of the names that need it is first used.
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters.rllib.legacy import Logger, RollbookLogger, dict_multiple_get
+from rollbook.adapters.rllib.walk import Walker, flatten_result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.adapters.rllib.callback import RollbookCallback, callbacks
+    from rollbook.adapters.rllib.tune import OldLoggers, RollbookTune
+
+__all__ = [
+    "Logger",
+    "OldLoggers",
+    "RollbookCallback",
+    "RollbookLogger",
+    "RollbookTune",
+    "Walker",
+    "callbacks",
+    "dict_multiple_get",
+    "flatten_result",
+]
+
+_HOMES = {"RollbookCallback": "callback", "callbacks": "callback", "RollbookTune": "tune", "OldLoggers": "tune"}
+
+SUPPORTED = ">=2.60,<2.61"
+"""The releases of Ray that this adapter was written for and is tested with."""
+
+
+def __getattr__(name: str) -> Any:
+    """The names that need Ray.
+
+    Raises:
+      MissingExtra: Ray is not installed; the message has the pip line. UnsupportedVersion: it is another version.
+    """
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    from rollbook.adapters._versions import require
+
+    require("ray", SUPPORTED, extra="rllib", why=f"rollbook.adapters.rllib.{name}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

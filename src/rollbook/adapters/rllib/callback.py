@@ -1,0 +1,210 @@
+"""RollbookCallback: RLlib's hooks, in the algorithm's process and in every env runner.
+
+config.callbacks(callbacks(dir="runs", project="plant"))
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any, ClassVar
+
+from ray.rllib.callbacks.callbacks import RLlibCallback
+
+from rollbook.adapters._run import Counter
+from rollbook.adapters.rllib.data import take_episode_data, tidy
+from rollbook.adapters.rllib.files import write_episode_data
+from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.runner import Runner
+from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
+from rollbook.errors import BadInput
+
+__all__ = ["RollbookCallback", "callbacks"]
+
+_ADDRESS = "_rollbook_address"
+
+
+def callbacks(
+    dir: str | os.PathLike[str] | None = None,
+    project: str | None = None,
+    name: str | None = None,
+    *,
+    include: Any = None,
+    exclude: Any = None,
+    episode_data: bool = False,
+    transitions: bool = False,
+    **options: Any,
+) -> type[RollbookCallback]:
+    """A class for `config.callbacks(...)`: alone, in a list with others, or as the base of your own.
+
+    Args:
+      dir: root of all runs; must be the same folder on every host. Default: $ROLLBOOK_DIR, or "runs".
+      project, name: of the run. Default: names of experiment and trial; without Tune, of environment and algorithm.
+      include, exclude: regular expressions on the names of results; see `Walker`.
+      episode_data: keep info["media"] of every episode in files `<trial>/episode_data/data-<step>.json`.
+      transitions: record every transition, for offline training; single- and multi-agent.
+      options: further arguments of `rollbook.init` (seed, tags, notes, sinks, keeper, strict, run_id, resume, …).
+    Raises:
+      BadInput: an argument that cannot be used.
+    """
+    Walker(include, exclude)
+    for what, value in (("episode_data", episode_data), ("transitions", transitions)):
+        if value not in (True, False):
+            raise BadInput(f"{what}={value!r:.80}: pass True or False")
+    attributes = {
+        "settings": Settings(dir, project, name, options),
+        "walker_arguments": (include, exclude),
+        "episode_data": bool(episode_data),
+        "transitions": bool(transitions),
+        "__module__": __name__,
+        "__doc__": RollbookCallback.__doc__,
+    }
+    return type("RollbookCallback", (RollbookCallback,), attributes)
+
+
+def _hand_over(env_runner: Any, address: tuple[str, str, int]) -> None:
+    """Runs in the env runner's process: it looks at the address when its next episode begins."""
+    setattr(env_runner, _ADDRESS, address)
+
+
+class RollbookCallback(RLlibCallback):  # type: ignore[misc]
+    """Records the episodes of all env runners, and each result, in one run. Made by `callbacks(...)`.
+
+    Nothing here raises into training, but for arguments that `rollbook.init` refuses when the algorithm is built.
+
+    Attributes:
+      run: the run, in the algorithm's process, once the algorithm is built.
+    """
+
+    settings: ClassVar[Settings | None] = None
+    walker_arguments: ClassVar[tuple[Any, Any]] = (None, None)
+    episode_data: ClassVar[bool] = False
+    transitions: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: Any = None
+        self._count = Counter()
+        self._walker = Walker(*self.walker_arguments)
+        self._runner = Runner(episode_data=self.episode_data, transitions=self.transitions)
+
+    # -- in the algorithm's process
+
+    def on_algorithm_init(self, *, algorithm: Any, **_: Any) -> None:
+        """Open the trial's run, or join it if the driver has opened it, and hand it to every env runner."""
+        trial = getattr(algorithm, "_trial_info", None)
+        config = algorithm.config
+        self.run = open_run(
+            self.settings or Settings(),
+            experiment=str(trial.experiment_name or "tune") if trial is not None else None,
+            trial_id=str(trial.trial_id) if trial is not None else "",
+            trial_name=str(trial.trial_name) if trial is not None else "",
+            fallback=(_env_name(config), type(algorithm).__name__),
+            config=plain_config(config),
+        )
+        self._count = Counter(self.run)
+        if not getattr(config, "enable_env_runner_and_connector_v2", True):
+            self._count(
+                "rllib/old_stack",
+                message="this algorithm runs on RLlib's old API stack: its results are recorded, its episodes are not. "
+                "Use the new stack (the default) to have both",
+            )
+            return
+        self._count.guard("rllib/hand_over", "handing the run to the env runners", lambda: self._hand_to_all(algorithm))
+        self._end_with(algorithm)
+
+    def _hand_to_all(self, algorithm: Any) -> None:
+        for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
+            if group is not None:
+                group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
+
+    def _address(self) -> tuple[str, str, int]:
+        return (*self.run.address(), self.run.attempt)
+
+    def _end_with(self, algorithm: Any) -> None:
+        """The run ends when the algorithm is stopped: there is no hook for that."""
+        cleanup = algorithm.cleanup
+
+        def cleanup_and_finish() -> Any:
+            try:
+                return cleanup()
+            finally:
+                self.run.finish()
+
+        algorithm.cleanup = cleanup_and_finish
+
+    def on_env_runners_recreated(self, *, env_runner_group: Any, env_runner_indices: Any, **_: Any) -> None:
+        """Hand the run to env runners that took the place of dead ones."""
+        if self.run is None:
+            return
+        self._count.guard(
+            "rllib/hand_over",
+            "handing the run to new env runners",
+            lambda: env_runner_group.foreach_env_runner(
+                functools.partial(_hand_over, address=self._address()),
+                local_env_runner=False,
+                remote_worker_ids=list(env_runner_indices),
+            ),
+        )
+
+    def on_checkpoint_loaded(self, *, algorithm: Any, **_: Any) -> None:
+        """A run that is continued goes back to the checkpoint: what was logged after it is hidden, and kept."""
+        if self.run is None or not self.run.writer.main:
+            return  # the driver has opened the run, and rewinds it
+
+        def rewind() -> None:
+            iteration = int(algorithm.iteration)
+            if iteration < max((c.get("epoch", 0) for _, c, _ in self.run.book.latest().values()), default=0):
+                self.run.rewind(epoch=iteration)
+                self._hand_to_all(algorithm)
+
+        self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
+
+    def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
+        """Log the result, unless the driver does; give the distributions in it their shape."""
+        self._count.guard("rllib/result", "shaping the result", lambda: tidy(result))
+        if self.run is None:
+            return
+        if not self.run.writer.main:
+            self._count.guard("rllib/result", "noting the clocks", lambda: self.run.clock(**clocks_of(result)))
+            return
+        self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
+
+    def _log_result(self, algorithm: Any, result: dict[str, Any]) -> None:
+        if self.episode_data:
+            write_episode_data(algorithm.logdir, file_step(result), take_episode_data(result))
+        self._walker.log(self.run, result)
+
+    # -- in the env runners' processes
+
+    def on_episode_start(self, *, episode: Any, env_runner: Any = None, env_index: int = 0, **_: Any) -> None:
+        """An episode begins."""
+        if env_runner is not None:
+            self._runner.attach(getattr(env_runner, _ADDRESS, None), _is_evaluation(env_runner))
+            self._runner.start(episode, env_runner, env_index)
+
+    def on_episode_step(self, *, episode: Any, env_runner: Any = None, env_index: int = 0, **_: Any) -> None:
+        """One step of it."""
+        if env_runner is not None:
+            self._runner.step(episode, env_runner, env_index)
+
+    def on_episode_end(
+        self, *, episode: Any, env_runner: Any = None, metrics_logger: Any = None, env_index: int = 0, **_: Any
+    ) -> None:
+        """It is over."""
+        if env_runner is not None:
+            self._runner.end(episode, env_index, metrics_logger)
+
+    def on_sample_end(self, *, env_runner: Any = None, samples: Any = (), **_: Any) -> None:
+        """A sample is complete."""
+        if env_runner is not None:
+            self._runner.sampled(samples, env_runner)
+
+
+def _is_evaluation(env_runner: Any) -> bool:
+    return bool(getattr(getattr(env_runner, "config", None), "in_evaluation", False))
+
+
+def _env_name(config: Any) -> str:
+    env = getattr(config, "env", None)
+    return env if isinstance(env, str) else getattr(env, "__name__", None) or "rllib"

@@ -1,0 +1,203 @@
+"""What an environment says of one episode in its infos, for RLlib's own metrics and for files of episode data.
+
+The names are those that RLlib's users know: `speed` under info["data"]["running"] becomes `speed_avg_{mean,min,max}`
+(the mean over the episode; then mean, min and max over the episodes) and `speed_sum_{mean,min,max}`; `parts` under
+info["data"]["final"] becomes `parts_{mean,min,max}`; both become distributions under `hist_stats`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+from rollbook.values import flatten, scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["EPISODE_DATA", "EpisodeData", "take_episode_data", "tidy"]
+
+CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
+MOST_VALUES = 4096
+"""Values of one episode that go into a native distribution; of longer episodes every second, fourth, … one."""
+_WINDOW = 100_000
+"""Values, not means, travel to the algorithm: the mean over several env runners is the mean over all episodes."""
+
+
+class EpisodeData:
+    """Collects the data of one episode.
+
+    Args:
+      media: also keep what is under info["media"], step by step, for files of episode data.
+      count: hears of values that are no numbers, texts, arrays or lists of those.
+    """
+
+    __slots__ = ("_count", "final", "media", "running", "wants_media")
+
+    def __init__(self, media: bool = False, count: Callable[..., None] | None = None) -> None:
+        self.wants_media, self._count = media, count
+        self.running: dict[str, _Numbers] = {}
+        self.final: dict[str, Any] = {}
+        self.media: dict[str, list[Any]] = {}
+
+    def take(self, info: Mapping[str, Any], prefix: str = "") -> None:
+        """Read one step's info; names get `prefix` (an agent's name and a slash)."""
+        data = info.get("data")
+        if data is not None and hasattr(data, "get"):
+            running: Any = data.get("running")
+            final: Any = data.get("final")
+            if hasattr(running, "items"):
+                for name, value in flatten(running, prefix):
+                    number = scalar_of(value)
+                    if number is not None:
+                        known = self.running.get(name)
+                        if known is None:
+                            known = self.running[name] = _Numbers()
+                        known.add(float(number))
+            if hasattr(final, "items"):
+                self.final.update(flatten(final, prefix))
+        if self.wants_media:
+            media: Any = info.get("media")
+            if hasattr(media, "items"):
+                for name, value in media.items():
+                    self.media.setdefault(f"{prefix}{name}", []).append(self._storable(f"{prefix}{name}", value))
+
+    def push(self, metrics_logger: Any) -> None:
+        """Enter the episode into RLlib's metrics, so that its own outputs have it."""
+        for name, numbers in self.running.items():
+            self._stats(metrics_logger, f"{name}_avg", numbers.total / numbers.n)
+            self._stats(metrics_logger, f"{name}_sum", numbers.total)
+            metrics_logger.log_value((HIST, name), _array(numbers.kept), reduce="item_series")
+        for name, value in self.final.items():
+            number = scalar_of(value)
+            if number is not None:
+                self._stats(metrics_logger, name, float(number))
+                metrics_logger.log_value((HIST, name), _array([float(number)]), reduce="item_series")
+        if self.wants_media and self.media:
+            metrics_logger.log_value(EPISODE_DATA, self.text(), reduce="item_series")
+
+    def text(self) -> str:
+        """The media as JSON: {name: values per step}. NaN and infinities, which JSON does not know, are null."""
+        return json.dumps(self.media, allow_nan=False, separators=(",", ":"))
+
+    @staticmethod
+    def _stats(metrics_logger: Any, name: str, value: float) -> None:
+        for reduce in ("mean", "min", "max"):
+            metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce, window=_WINDOW)
+
+    def _storable(self, name: str, value: Any) -> Any:
+        kept, odd = _json(value, 0)
+        if odd is not None and self._count is not None:
+            self._count(
+                f"rllib/object_in/{name}",
+                message=f"info['media'] holds {name!r}, a {type(odd).__module__}.{type(odd).__qualname__} that JSON "
+                "cannot hold; its repr is kept. Return numbers, texts, arrays, lists or dicts of those",
+            )
+        return kept
+
+
+class _Numbers:
+    """Sum and count of numbers, and at most `MOST_VALUES` of them at even distances."""
+
+    __slots__ = ("_stride", "kept", "n", "total")
+
+    def __init__(self) -> None:
+        self.kept: list[float] = []
+        self.n, self.total, self._stride = 0, 0.0, 1
+
+    def add(self, number: float) -> None:
+        if self.n % self._stride == 0:
+            if len(self.kept) >= MOST_VALUES:
+                self._stride *= 2
+                self.kept = self.kept[::2]
+            if self.n % self._stride == 0:
+                self.kept.append(number)
+        self.n += 1
+        self.total += number
+
+
+def tidy(result: dict[str, Any]) -> None:
+    """Give the distributions in a result one shape: flat lists of numbers, however many episodes there were.
+
+    RLlib hands out a series of one item bare, and a list of arrays of unlike lengths is dropped by its TensorBoard
+    writer; both would make a distribution come and go with the number of episodes.
+    """
+    for part in _parts(result):
+        found: Any = part.get(HIST)
+        if hasattr(found, "items"):
+            for path, name, value in list(_leaves(found)):
+                path[name] = _flat(value)
+
+
+def take_episode_data(result: dict[str, Any], remove: bool = True) -> list[str]:
+    """The JSON texts of the episodes in a result: those of training first, those of the evaluation after."""
+    texts: list[str] = []
+    for part in _parts(result):
+        media: Any = part.get(EPISODE_DATA[0])
+        if not hasattr(media, "get"):
+            continue
+        found = media.get(EPISODE_DATA[1])
+        texts += [found] if isinstance(found, str) else [text for text in found or () if isinstance(text, str)]
+        if remove:
+            media.pop(EPISODE_DATA[1], None)
+            if not media:
+                part.pop(EPISODE_DATA[0])
+    return texts
+
+
+def _parts(result: dict[str, Any]) -> list[dict[str, Any]]:
+    evaluation: Any = result.get("evaluation")
+    inside: Any = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
+    parts: tuple[Any, ...] = (result.get("env_runners"), inside)
+    return [part for part in parts if hasattr(part, "get")]
+
+
+def _leaves(tree: dict[str, Any]) -> Any:
+    for name, value in tree.items():
+        if hasattr(value, "items"):
+            yield from _leaves(value)
+        else:
+            yield tree, name, value
+
+
+def _flat(value: Any) -> list[float]:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [number for item in value for number in _flat(item)]
+    number = scalar_of(value)
+    return [] if number is None else [float(number)]
+
+
+def _array(numbers: list[float]) -> Any:
+    import numpy as np
+
+    return np.asarray(numbers)
+
+
+def _json(value: Any, depth: int) -> tuple[Any, Any]:
+    """`value` as JSON data, and the first thing in it that had to become a repr (or None)."""
+    if isinstance(value, str) or value is None:
+        return value, None
+    number = scalar_of(value) if not isinstance(value, (list, tuple, dict)) else None
+    if number is not None:
+        return (None if isinstance(number, float) and not math.isfinite(number) else number), None
+    if hasattr(value, "tolist"):
+        return _json(value.tolist(), depth)
+    odd: Any = None
+    if depth < 12 and isinstance(value, (list, tuple, set, frozenset)):
+        items = []
+        for item in value:
+            kept, strange = _json(item, depth + 1)
+            items.append(kept)
+            odd = strange if odd is None else odd
+        return items, odd
+    if depth < 12 and hasattr(value, "items"):
+        entries = {}
+        for key, item in value.items():
+            entries[str(key)], strange = _json(item, depth + 1)
+            odd = strange if odd is None else odd
+        return entries, odd
+    return repr(value), value

@@ -1,0 +1,32 @@
+"""Files of episode data: `<trial>/episode_data/data-<step:08d>.json`, one per result."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["write_episode_data"]
+
+
+def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequence[str]) -> str | None:
+    """Write the episodes of one result: a JSON list of {name: values per step}, one entry an episode.
+
+    Args:
+      folder: the trial's folder.
+      step: of the result; a file of the same step (a resumed trial) is replaced as a whole.
+      texts: each episode as JSON, training first, evaluation after.
+    Returns:
+      The file's path; None if there was no episode.
+    """
+    if not texts:
+        return None
+    place = os.path.join(folder, "episode_data")
+    os.makedirs(place, exist_ok=True)
+    path = os.path.join(place, f"data-{step:08d}.json")
+    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+        file.write("[" + ",\n ".join(texts) + "]\n")
+    os.replace(f"{path}.tmp", path)
+    return path

@@ -1,0 +1,144 @@
+"""One run per trial: how the driver, the trial and whoever comes later find the same run.
+
+The run's id follows from the names of experiment and trial, so that two processes that know both names open one run:
+the first makes it, the others join it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+
+from rollbook.adapters._run import clean_name
+from rollbook.errors import BadInput, NotARun, RunIsLive, RunNotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.run import Run
+
+__all__ = ["Settings", "open_run", "plain_config", "run_id"]
+
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_JOIN_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+def run_id(experiment: str, trial_id: str) -> str:
+    """The id of the run of a trial: ten letters and digits that follow from the two names (50 bits)."""
+    digest = hashlib.blake2b(f"{experiment}\0{trial_id}".encode(), digest_size=10).digest()
+    return "".join(_LETTERS[byte & 31] for byte in digest)
+
+
+class Settings:
+    """Where runs go and what they are called. Plain data, so that it can be sent to other processes.
+
+    Args:
+      dir: root of all runs. Made absolute at once: trials work in folders of their own.
+      project: default: the experiment's name; without Tune, the environment's.
+      name: default: the trial's name; without Tune, the algorithm's.
+      options: further arguments of `rollbook.init`.
+    Raises:
+      BadInput: an argument that `rollbook.init` would refuse.
+    """
+
+    def __init__(
+        self,
+        dir: str | os.PathLike[str] | None = None,
+        project: str | None = None,
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.dir = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+        for what, value in (("project", project), ("name", name)):
+            if value is not None and (not isinstance(value, str) or clean_name(value, "") != value):
+                raise BadInput(
+                    f"{what}={value!r:.200} cannot be a folder's name. Use letters, digits, - _ . and spaces; or "
+                    "leave it out"
+                )
+        self.project, self.name = project, name
+        self.options: dict[str, Any] = {"sinks": ("text",), **(options or {})}
+        from inspect import signature
+
+        from rollbook._session import init
+
+        known = [*signature(init).parameters]
+        unknown = [key for key in self.options if key not in known]
+        if unknown:
+            raise BadInput(f"{unknown[0]!r} is neither an option of this adapter nor of rollbook.init()")
+
+
+def open_run(
+    settings: Settings,
+    *,
+    experiment: str | None = None,
+    trial_id: str = "",
+    trial_name: str = "",
+    fallback: tuple[str, str] = ("rllib", "run"),
+    config: Any = None,
+) -> Run:
+    """Make the run of a trial, continue it if it is an ended one, or join it if another process writes it now.
+
+    Args:
+      experiment: name of the experiment; None without Tune: then each call makes a run of its own.
+      fallback: project and name where neither the settings nor Tune say anything.
+      config: the algorithm's configuration.
+    Returns:
+      The run; `run.writer.main` tells whether this process is its main writer.
+    Raises:
+      RollbookError: what `rollbook.init` raises; RunIsLive if the run could not be joined within ten seconds.
+    """
+    from rollbook._session import attach, init
+
+    options = dict(settings.options)
+    identity = options.pop("run_id", None) or (run_id(experiment, trial_id) if experiment is not None else None)
+    project = settings.project or clean_name(experiment, fallback[0]) if experiment is not None else settings.project
+    project = project or clean_name(fallback[0], "rllib")
+    name = settings.name or clean_name(trial_name, fallback[1])
+    resume = options.pop("resume", "allow" if experiment is not None else "never")
+    if experiment is not None:
+        options.setdefault("group", experiment)
+    options.setdefault("config", config)
+    try:
+        return init(project, name, run_id=identity, resume=resume, dir=settings.dir, **options)
+    except RunIsLive:
+        if identity is None:
+            raise
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while True:  # who makes it has made the folder and is about to write run.json
+        try:
+            return attach(identity, dir=settings.dir, strict=bool(options.get("strict", False)))
+        except (RunNotFound, NotARun):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_SECONDS)
+
+
+def plain_config(config: Any) -> dict[str, Any]:
+    """An AlgorithmConfig, or a dict like it, as plain data; what is none becomes its text, without addresses."""
+    to_dict = getattr(config, "to_dict", None)
+    if callable(to_dict):
+        config = to_dict()
+    if not hasattr(config, "items"):
+        return {}
+    found = _plain(config, 0)
+    return found if isinstance(found, dict) else {}
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        return f"{value.__module__}.{value.__qualname__}"
+    if depth < 8 and hasattr(value, "items") and hasattr(value, "keys"):
+        return {str(key): _plain(inner, depth + 1) for key, inner in value.items() if key != "__trial_info__"}
+    if depth < 8 and isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(inner, depth + 1) for inner in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist(), depth + 1) if depth < 8 else repr(value)
+    import re
+
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))

@@ -1,0 +1,133 @@
+"""The older shape of Tune's loggers: a class with `_init`, `on_result` and `close`, made once per trial.
+
+    class MyLogger(Logger):
+        def _init(self): self.options = self.config.get("logger_config")
+        def on_result(self, result): ...
+        def close(self): ...
+
+Tune itself takes no such classes any more: `OldLoggers(MyLogger)` among its callbacks brings them back.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._run import Counter
+from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.walk import Walker
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+__all__ = ["Logger", "RollbookLogger", "dict_multiple_get", "walk_paths"]
+
+
+class Logger:
+    """What `ray.tune.logger.Logger` was: the base of loggers that are made once per trial.
+
+    Attributes:
+      config: the trial's configuration, a dict. logdir: the trial's folder. trial: Tune's trial, or None.
+    """
+
+    def __init__(self, config: dict[str, Any], logdir: str | os.PathLike[str], trial: Any = None) -> None:
+        self.config, self.logdir, self.trial = config, os.fspath(logdir), trial
+        self._init()
+
+    def _init(self) -> None:
+        """Subclasses prepare themselves here."""
+
+    def on_result(self, result: dict[str, Any]) -> None:
+        """Take one result.
+
+        Raises:
+          TypeError: a subclass lacks it.
+        """
+        raise TypeError(f"{type(self).__name__} has no on_result(self, result): a logger of Tune needs one")
+
+    def update_config(self, config: dict[str, Any]) -> None:
+        """The trial's configuration has changed."""
+
+    def close(self) -> None:
+        """The trial is over."""
+
+    def flush(self) -> None:
+        """Write what is in memory."""
+
+
+def dict_multiple_get(dict_: Mapping[Any, Any], indices: Any) -> Mapping[Any, Any]:
+    """The dict at a path of keys (and list indices) in a nested dict.
+
+    A path that leads to a value gives {last key: value}; one that leads nowhere gives {}.
+    """
+    value: Any = dict_
+    index: Any = None
+    for index in indices if isinstance(indices, (list, tuple)) else [indices]:
+        try:
+            value = value[index]
+        except (KeyError, IndexError, TypeError):
+            return {}
+    return value if hasattr(value, "items") else {index: value}
+
+
+def walk_paths(result: Mapping[Any, Any], paths: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """("a/b/key", value) of the direct values at each path of a result; values that are dicts need their own path."""
+    for path in paths:
+        prefix = [str(index) for index in (path if isinstance(path, (list, tuple)) else [path])]
+        found = dict_multiple_get(result, path)
+        if prefix and len(found) == 1 and not hasattr(_at(result, path), "items"):
+            prefix.pop()  # the path leads to the value itself, whose key is the path's last part
+        for key, value in found.items():
+            if not hasattr(value, "items") and (prefix or key != "config"):
+                yield "/".join([*prefix, str(key)]), value
+
+
+def _at(result: Any, path: Any) -> Any:
+    for index in path if isinstance(path, (list, tuple)) else [path]:
+        try:
+            result = result[index]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return result
+
+
+class RollbookLogger(Logger):
+    """A run per trial, in the older shape.
+
+    `config["logger_config"]` may hold: `dir`, `project` and `name` of the run; `paths`: a list of paths into the
+    result, whose direct values are logged (without it everything is); `include` and `exclude`; and further arguments
+    of `rollbook.init`. The run's name is the trial's.
+
+    Raises:
+      BadInput: `logger_config` is no dict, or holds what cannot be used.
+    """
+
+    def _init(self) -> None:
+        given = self.config.get("logger_config") or {}
+        if not hasattr(given, "items"):
+            raise BadInput(f"config['logger_config']={given!r:.200}: give a dict, such as {{'project': 'plant'}}")
+        options = {str(key): value for key, value in given.items()}
+        self._paths = options.pop("paths", None)
+        self._walker = Walker(options.pop("include", None), options.pop("exclude", None))
+        settings = Settings(options.pop("dir", None), options.pop("project", None), options.pop("name", None), options)
+        trial = self.trial
+        experiment = getattr(trial, "experiment_dir_name", None)
+        self.run = open_run(
+            settings,
+            experiment=str(experiment) if experiment else None,
+            trial_id=str(getattr(trial, "trial_id", "")),
+            trial_name=str(trial) if trial is not None else "",
+            config=plain_config(self.config),
+        )
+        self._count = Counter(self.run)
+
+    def on_result(self, result: dict[str, Any]) -> None:
+        """Log one result."""
+        more = walk_paths(result, self._paths) if self._paths is not None else None
+        self._count.guard("rllib/result", "recording a result", lambda: self._walker.log(self.run, result, more))
+
+    def close(self) -> None:
+        """End the run."""
+        self.run.finish()

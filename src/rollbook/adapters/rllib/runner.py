@@ -1,0 +1,211 @@
+"""The recording side, in every process that steps environments: RLlib's episodes become rows of the run.
+
+RLlib cuts episodes into chunks wherever a sample ends; the recorders here belong to a sub-environment and live on from
+chunk to chunk, so nothing has to travel in the episodes. After each sample everything that training is given has been
+written: a runner that dies takes along only steps that training never saw.
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._run import Counter
+from rollbook.adapters.rllib.data import EpisodeData
+from rollbook.capture._agents import AgentsRecorder
+from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
+from rollbook.capture.transitions import TransitionRecorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.run import Run
+
+__all__ = ["Runner", "join"]
+
+
+def join(address: tuple[str, str, int]) -> Run:
+    """Become a writer of the run at (folder, nonce, attempt) in this process; one per process and attempt.
+
+    Raises:
+      RollbookError: this process does not see that folder.
+    """
+    from rollbook._session import unpickle_run
+
+    folder, nonce, attempt = address
+    run = unpickle_run(folder, nonce)
+    if run.attempt != attempt and not run.writer.main:  # the run was rewound since
+        run.finish()
+        run = unpickle_run(folder, nonce)
+    return run
+
+
+class Runner:
+    """Records the episodes of one env runner.
+
+    Threads: used by the env runner's own thread alone.
+
+    Args:
+      episode_data: also put info["media"] of each episode into RLlib's metrics, for files of episode data.
+      transitions: also record every transition (observation, action, reward, info, …), per agent.
+    """
+
+    def __init__(self, *, episode_data: bool = False, transitions: bool = False) -> None:
+        self._episode_data, self._wants_transitions = episode_data, transitions
+        self.count = Counter()
+        self.run: Run | None = None
+        self._address: tuple[str, str, int] | None = None
+        self._settings: EpisodeSettings | None = None
+        self._transitions: TransitionRecorder | None = None
+        self._open: dict[int, _One | _Many] = {}
+        self._env_of: dict[str, int] = {}
+        self._runner: Any = None
+
+    def attach(self, address: tuple[str, str, int] | None, evaluation: bool) -> None:
+        """Write to the run at `address` from now on, under `test` for evaluation, else under `train`."""
+        if address is None or address == self._address:
+            return
+        self._address = address
+        run = self.count.guard("rllib/join", "joining the run from an env runner", lambda: join(address))
+        if run is None:
+            return
+        self.run, self._open = run, {}
+        self.count = Counter(run)
+        scope = run.scope("test" if evaluation else "train")
+        self._settings = EpisodeSettings(scope, clocks=self._clocks)
+        self._transitions = TransitionRecorder(scope, episodes=False) if self._wants_transitions else None
+
+    def _clocks(self) -> dict[str, int]:
+        version = getattr(self._runner, "_weights_seq_no", None)
+        return {"policy_version": int(version)} if version is not None else {}
+
+    def start(self, episode: Any, env_runner: Any, env_index: int) -> None:
+        """An episode begins."""
+        self._runner = env_runner
+        self.count.guard("rllib/episodes", "recording an episode's start", lambda: self._start(episode, env_index))
+
+    def _start(self, episode: Any, env_index: int) -> None:
+        entry = self._open.get(env_index)
+        many = hasattr(episode, "agent_episodes")
+        if entry is None or isinstance(entry, _Many) != many:
+            kind = _Many if many else _One
+            entry = self._open[env_index] = kind(self._settings, env_index, self._episode_data)
+        self._env_of[str(episode.id_)] = env_index
+        entry.begin(episode, self.count)
+
+    def step(self, episode: Any, env_runner: Any, env_index: int) -> None:
+        """The episode went on by one step, its last one included."""
+        self._runner = env_runner
+        entry = self._open.get(env_index)
+        if entry is None:  # the run was handed over in the middle of an episode
+            self.start(episode, env_runner, env_index)
+            entry = self._open.get(env_index)
+        if entry is not None:
+            going_on = entry
+            self.count.guard("rllib/episodes", "recording a step", lambda: going_on.step(episode))
+
+    def end(self, episode: Any, env_index: int, metrics_logger: Any) -> None:
+        """The episode is over: enter what the environment said into RLlib's own metrics."""
+        entry = self._open.get(env_index)
+        if entry is not None and metrics_logger is not None:
+            over = entry
+            self.count.guard("rllib/metrics", "reporting to RLlib", lambda: over.data.push(metrics_logger))
+
+    def sampled(self, samples: Any, env_runner: Any) -> None:
+        """A sample is complete: write what is in memory, and its transitions if they are wanted."""
+        self._runner = env_runner
+        self.count.guard("rllib/sample", "recording a sample", lambda: self._sampled(samples))
+
+    def _sampled(self, samples: Any) -> None:
+        for entry in self._open.values():
+            entry.write_out()
+        if self._transitions is not None:
+            from rollbook.adapters.rllib.offline import add_episode
+
+            for chunk in samples:
+                add_episode(self._transitions, chunk, self._env_of.get(str(chunk.id_), 0))
+            self._transitions.flush()
+        under_way = {entry.id for entry in self._open.values()}
+        self._env_of = {key: env for key, env in self._env_of.items() if key in under_way}
+
+
+class _One:
+    """One sub-environment with a single agent. Without a run only RLlib's own metrics are fed."""
+
+    def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
+        self._recorder = _Recorder(settings, env_index=env_index) if settings is not None else None
+        self._episode_data = episode_data
+        self.data, self.id = EpisodeData(), ""
+
+    def begin(self, episode: Any, count: Counter) -> None:
+        self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
+        if self._recorder is not None:
+            self._recorder.begin()
+            self._recorder.episode_id = self.id
+
+    def step(self, episode: Any) -> None:
+        info = episode.get_infos(-1)
+        if info:
+            self.data.take(info)
+        if self._recorder is not None:
+            self._recorder.step(episode.get_rewards(-1), episode.is_terminated, episode.is_truncated, info)
+
+    def write_out(self) -> None:
+        if self._recorder is not None:
+            self._recorder.write_out()
+
+
+class _Many:
+    """One sub-environment with several agents, which need not all act at every step."""
+
+    def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
+        self._recorder = _Agents(settings, env_index=env_index) if settings is not None else None
+        self._episode_data = episode_data
+        self.data, self.id = EpisodeData(), ""
+        self._seen: dict[Any, int] = {}
+
+    def begin(self, episode: Any, count: Counter) -> None:
+        self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
+        self._seen = {agent: one.t for agent, one in episode.agent_episodes.items()}
+        if self._recorder is not None:
+            self._recorder.begin()
+            self._recorder.episode_id = self.id
+
+    def step(self, episode: Any) -> None:
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.turn()
+        for agent, one in episode.agent_episodes.items():
+            if one.t <= self._seen.get(agent, 0):
+                continue
+            self._seen[agent] = one.t
+            name, info = str(agent), one.get_infos(-1)
+            if info:
+                self.data.take(info, f"{name}/")
+            if recorder is not None:
+                recorder.pay(name, one.get_rewards(-1))
+                if info:
+                    recorder.tell(name, info)
+                if one.is_done:
+                    recorder.ends(name, one.is_terminated, one.is_truncated)
+        if recorder is not None and episode.is_done:
+            recorder.ends("", bool(episode.is_terminated), bool(episode.is_truncated))
+            recorder.finish(complete=True)
+
+    def write_out(self) -> None:
+        if self._recorder is not None:
+            self._recorder.write_out()
+
+
+class _Recorder(EpisodeRecorder):
+    """An EpisodeRecorder that writes its steps when asked, in the middle of an episode."""
+
+    def write_out(self) -> None:
+        if self._chunks is not None and not self._chunks.hold:
+            self._chunks.flush()
+
+
+class _Agents(AgentsRecorder):
+    """The same for several agents."""
+
+    def write_out(self) -> None:
+        if self._chunks is not None and not self._chunks.hold:
+            self._chunks.flush()

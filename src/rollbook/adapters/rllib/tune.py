@@ -1,0 +1,291 @@
+"""RollbookTune: one run per trial, written by the driver, which outlives trials that fail.
+
+tune.Tuner("PPO", param_space=config, run_config=tune.RunConfig(name="plant", callbacks=[RollbookTune(dir="runs")]))
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from ray.tune.logger import LoggerCallback
+
+from rollbook.adapters._run import Counter
+from rollbook.adapters.rllib.data import take_episode_data
+from rollbook.adapters.rllib.files import write_episode_data
+from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
+from rollbook.errors import BadInput
+
+__all__ = ["OldLoggers", "RollbookTune"]
+
+
+class RollbookTune(LoggerCallback):  # type: ignore[misc]
+    """Logs every result of every trial (all of it, or what the filters leave), checkpoints and how the trial ended.
+
+    Together with `callbacks(...)` in the algorithm's configuration, both write one run; `dir` and `project` are then
+    taken from there unless given. No exception leaves this class: Tune would end the experiment.
+
+    Args:
+      dir, project: see `callbacks`.
+      include, exclude: regular expressions on the names of results.
+      episode_data: write `<trial>/episode_data/data-<step>.json` for each result; needs `callbacks(episode_data=True)`.
+        The episodes are taken out of the result, so that result.json does not hold them a second time.
+      options: further arguments of `rollbook.init`.
+    Raises:
+      BadInput: an argument that cannot be used.
+    """
+
+    def __init__(
+        self,
+        dir: str | os.PathLike[str] | None = None,
+        project: str | None = None,
+        *,
+        include: Any = None,
+        exclude: Any = None,
+        episode_data: bool = False,
+        **options: Any,
+    ) -> None:
+        if episode_data not in (True, False):
+            raise BadInput(f"episode_data={episode_data!r:.80}: pass True or False")
+        self._given = (dir, project)
+        self._settings = Settings(dir, project, None, options)
+        self._filters = (include, exclude)
+        Walker(include, exclude)
+        self._episode_data = bool(episode_data)
+        self._trials: dict[str, _Trial] = {}
+        self._ending: list[threading.Thread] = []
+        self._count = Counter()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tune keeps its callbacks in a file, to resume the experiment: runs stay with this process."""
+        return {**self.__dict__, "_trials": {}, "_ending": [], "_count": Counter()}
+
+    # -- Tune's hooks
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+        """Open the runs of trials about to start, so that the driver is there before the trial's own process."""
+        for trial in trials:
+            if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
+                self._guard("opening a trial's run", lambda t=trial: self._of(t))
+
+    def log_trial_start(self, trial: Any) -> None:
+        """The trial's process is up."""
+        self._guard("opening a trial's run", lambda: self._of(trial))
+
+    def log_trial_restore(self, trial: Any) -> None:
+        """The trial goes on from a checkpoint; one of another trial (population-based training) is noted."""
+        self._guard("noting a restored checkpoint", lambda: self._of(trial).restored(trial))
+
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        """The trial failed and will be tried again: what came after its checkpoint is hidden, and kept."""
+        self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
+
+    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+        """One result."""
+        self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
+
+    def log_trial_save(self, trial: Any) -> None:
+        """The trial has saved a checkpoint."""
+        self._guard("registering a checkpoint", lambda: self._of(trial).saved(trial))
+
+    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+        """The trial is over. Sealing its run happens beside the experiment."""
+        known = self._trials.pop(trial.trial_id, None)
+        if known is None:
+            return
+        self._guard("ending a trial's run", lambda: known.last_words(trial, failed))
+        thread = threading.Thread(target=known.finish, args=(failed,), name="rollbook-finish", daemon=True)
+        thread.start()
+        self._ending = [one for one in self._ending if one.is_alive()] + [thread]
+
+    def on_experiment_end(self, trials: list[Any], **_: Any) -> None:
+        """Wait for the runs to be sealed; runs that are still open were interrupted."""
+        for known in self._trials.values():
+            self._guard("ending a trial's run", lambda k=known: k.run.finish("killed"))
+        self._trials = {}
+        for thread in self._ending:
+            thread.join(timeout=60)
+        self._ending = []
+
+    # -- inside
+
+    def _of(self, trial: Any) -> _Trial:
+        known = self._trials.get(trial.trial_id)
+        if known is None:
+            known = self._trials[trial.trial_id] = _Trial(trial, self._settings_for(trial), Walker(*self._filters))
+        return known
+
+    def _settings_for(self, trial: Any) -> Settings:
+        """The place that the trial's own callback writes to, where this one was not told another."""
+        theirs = _callback_settings(trial.config)
+        if theirs is None:
+            return self._settings
+        dir, project = self._given
+        found = Settings(
+            self._settings.dir if dir is not None else theirs.dir,
+            project if project is not None else theirs.project,
+            theirs.name,
+            {**theirs.options, **self._settings.options},
+        )
+        if (found.dir, found.project) != (theirs.dir, theirs.project):
+            self._count(
+                "rllib/two_places",
+                message=f"RollbookTune writes to {found.dir} (project {found.project}), the callback in the "
+                f"configuration to {theirs.dir} (project {theirs.project}): each trial gets two runs. Name the place "
+                "once",
+            )
+        return found
+
+    def _guard(self, what: str, work: Any) -> None:
+        try:
+            work()
+        except Exception as err:
+            self._count("rllib/tune", message=f"{what} failed: {type(err).__name__}: {err}; the experiment goes on")
+
+
+class _Trial:
+    """The run of one trial."""
+
+    def __init__(self, trial: Any, settings: Settings, walker: Walker) -> None:
+        self.run = open_run(
+            settings,
+            experiment=str(trial.experiment_dir_name),
+            trial_id=str(trial.trial_id),
+            trial_name=str(trial),
+            config=plain_config(trial.config),
+        )
+        self._walker = walker
+        self._saved: dict[str, str] = {}
+        self.run.summary["trial_id"] = str(trial.trial_id)
+        if self.run.resumed and self.run.writer.main:
+            self.rewind(trial)
+
+    def result(self, trial: Any, result: dict[str, Any], episode_data: bool) -> None:
+        if episode_data:
+            texts = take_episode_data(result)
+            write_episode_data(trial.local_path, file_step(result), texts)
+        if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
+            self._walker.log(self.run, result)
+
+    def saved(self, trial: Any) -> None:
+        checkpoint = trial.checkpoint
+        path = getattr(checkpoint, "path", None)
+        if path is None or path in self._saved:
+            return
+        if not os.path.exists(path):
+            self.run.note(f"checkpoint at {path}", **clocks_of(trial.last_result or {}))
+            return
+        clocks: dict[str, Any] = dict(clocks_of(trial.last_result or {}))
+        kept = self.run.save_checkpoint(path=path, **clocks)
+        self._saved[str(path)] = kept.id
+
+    def rewind(self, trial: Any) -> None:
+        """Go back to the checkpoint that the trial will go on from; without one it begins anew."""
+        checkpoint = trial.checkpoint
+        path = str(getattr(checkpoint, "path", "") or "")
+        identity = self._saved.get(path) or self._find(path)
+        if identity:
+            self.run.restore(identity, random_states=False)
+        elif path:
+            iteration = (_checkpoint_metrics(trial) or {}).get("training_iteration")
+            if iteration is not None:
+                self.run.rewind(epoch=int(iteration))
+        else:
+            self.run.note("the trial begins anew")
+
+    def _find(self, path: str) -> str:
+        if not path:
+            return ""
+        for row in self.run.book.checkpoints().to_pylist():
+            where = str(row.get("path") or "")
+            if where and os.path.normpath(os.path.join(self.run.folder, where)) == os.path.normpath(path):
+                return str(row["checkpoint_id"])
+        return ""
+
+    def restored(self, trial: Any) -> None:
+        path = str(getattr(trial.checkpoint, "path", "") or "")
+        if path and path not in self._saved and not self._find(path):
+            self.run.note(f"the trial goes on from another trial's checkpoint: {path}")
+
+    def last_words(self, trial: Any, failed: bool) -> None:
+        for name, value in clocks_of(trial.last_result or {}).items():
+            self.run.summary[f"last/{name}"] = value
+        error = getattr(trial, "error_file", None)
+        if failed and error and os.path.exists(error):
+            with open(error, encoding="utf-8", errors="replace") as file:
+                self.run.log_text("error", file.read()[-20_000:])
+
+    def finish(self, failed: bool) -> None:
+        self.run.finish("crashed" if failed else "finished")
+
+
+class OldLoggers(LoggerCallback):  # type: ignore[misc]
+    """Runs loggers of the older shape (`_init`, `on_result`, `close`) in today's Tune.
+
+    tune.run("PPO", config=..., callbacks=[OldLoggers(NeptuneLogger)])      # was: loggers=DEFAULT_LOGGERS + (…,)
+
+    A logger that fails is said once and left out for the rest of its trial; the experiment goes on.
+
+    Args:
+      classes: made once per trial as `cls(config, logdir, trial)`.
+    """
+
+    def __init__(self, *classes: Any) -> None:
+        self._classes = classes
+        self._loggers: dict[str, list[Any]] = {}
+        self._count = Counter()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_loggers": {}, "_count": Counter()}
+
+    def log_trial_start(self, trial: Any) -> None:
+        """Make the loggers of a trial; one that starts again keeps its own."""
+        if trial.trial_id not in self._loggers:
+            trial.init_local_path()
+            made = [self._try(lambda c=one: c(dict(trial.config), trial.local_path, trial)) for one in self._classes]
+            self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
+
+    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+        """Hand them a result."""
+        kept = []
+        for logger in self._loggers.get(trial.trial_id, ()):
+            if self._try(lambda one=logger: (one.on_result(result),)) is not None:
+                kept.append(logger)
+        self._loggers[trial.trial_id] = kept
+
+    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+        """Close them."""
+        for logger in self._loggers.pop(trial.trial_id, ()):
+            self._try(logger.close)
+
+    def _try(self, work: Any) -> Any:
+        try:
+            return work()
+        except Exception as err:
+            self._count("rllib/old_logger", message=f"a logger failed: {type(err).__name__}: {err}; it is left out")
+            return None
+
+
+def _is_placed(trial: Any) -> bool:
+    """Whether Tune has given the trial its folder, which it does when it asks for the trial's process."""
+    path: Any = getattr(trial, "local_path", None)
+    return bool(path) and os.path.isdir(path)
+
+
+def _callback_settings(config: Any) -> Settings | None:
+    get = getattr(config, "get", None)
+    given = get("callbacks_class", None) if callable(get) else None
+    if given is None and callable(get):
+        given = get("callbacks", None)
+    for one in given if isinstance(given, (list, tuple)) else [given]:
+        settings = getattr(one, "settings", None)
+        if isinstance(settings, Settings):
+            return settings
+    return None
+
+
+def _checkpoint_metrics(trial: Any) -> dict[str, Any] | None:
+    found = getattr(getattr(trial, "latest_checkpoint_result", None), "metrics", None)
+    return found if isinstance(found, dict) else None
