@@ -28,7 +28,7 @@ from rollbook.errors import (
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
 from rollbook.journal.format import VERSION
-from rollbook.journal.writer import Writer
+from rollbook.journal.writer import Writer, now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ def init(
                 "resume='allow', join it with attach(), or choose another id"
             )
 
-    now = time.time()
+    from rollbook.capture.provenance import command_line
+
+    begun = time.time()
     settings, config_problems = _plain_config(config)
     if found is None:
         identity = run_id or new_id()
@@ -148,7 +150,7 @@ def init(
             "project": project,
             "name": name,
             "nonce": os.urandom(8).hex(),
-            "created": now,
+            "created": begun,
             "summary": {},
             "attempts": [],
         }
@@ -186,7 +188,7 @@ def init(
             "config": {**about.get("config", {}), **settings},
             "host": liveness.identity().get("host"),
             "boot_id": liveness.identity().get("boot_id"),
-            "command": [sys.executable, *sys.argv],
+            "command": command_line([sys.executable, *sys.argv]),
             "python": sys.version.split()[0],
             "cwd": os.getcwd(),
             "rendezvous": _rendezvous(),
@@ -203,7 +205,7 @@ def init(
             "n": attempt,
             "parent": parent_attempt,
             "cut": {"time": max(time.time_ns(), not_before), "writers": {}} if parent_attempt else None,
-            "started": now,
+            "started": begun,
             "ended": None,
             "status": "running",
             "writer": writer.id,
@@ -225,7 +227,7 @@ def init(
         raise RunError(
             f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another with dir="
         ) from err
-    run = _start(folder, about, writer, plan, keeper)
+    run = _start(folder, about, writer, plan, keeper, config if found is None else None)
     for problem in config_problems:
         bill.count("config_as_repr", message=f"config: {problem}")
     return run
@@ -256,7 +258,9 @@ def attach(
     return _start(folder, about, writer, None, "process")
 
 
-def _start(folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | None, keeper: str) -> Run:
+def _start(
+    folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | None, keeper: str, native_config: Any = None
+) -> Run:
     from pathlib import Path
 
     from rollbook._ticker import Ticker
@@ -271,7 +275,7 @@ def _start(folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | Non
         if keeper == "process":
             local = _local_sinks(folder, plan.local)
         run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
-    run._parts["keeper"] = keeper
+    run._parts["keeper"], run._parts["native_config"] = keeper, native_config
     if keeper == "process":
         try:
             from rollbook.keeper.launch import launch
@@ -315,6 +319,7 @@ def _end(run: Run, status: str) -> None:
         run.write_about()
     run.writer.close()
     if run.writer.main:
+        run._attempt_entry()["last"] = now() + run.writer.time_offset
         run.write_about()
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
             del os.environ["ROLLBOOK_RUN_ID"]
@@ -599,21 +604,18 @@ def _fence(folder: str, living: list[dict[str, Any]]) -> None:
 
 def _last_time(folder: str, about: dict[str, Any]) -> int:
     """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
-    import json
-
-    last = max((float(e.get("ended") or e.get("started") or 0) for e in about["attempts"]), default=0.0) * 1e9
-    journal = os.path.join(folder, "data", "journal")
-    for name in os.listdir(journal) if os.path.isdir(journal) else ():
+    last = 0
+    for entry in about["attempts"]:
+        seconds = float(entry.get("ended") or entry.get("started") or 0)
+        last = max(last, int(entry.get("last") or 0), int(seconds * 1e9))
+    data = os.path.join(folder, "data")
+    paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
+    for path in paths:
         try:
-            with open(os.path.join(journal, name, "closed.json"), encoding="utf-8") as file:
-                last = max(last, float(json.load(file).get("time", 0)))
-        except (OSError, ValueError, TypeError):
+            last = max(last, os.stat(path).st_mtime_ns)
+        except OSError:
             continue
-    try:
-        last = max(last, os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime_ns)
-    except OSError:
-        pass
-    return int(last) + 1 if last else 0
+    return last + 1 if last else 0
 
 
 def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:

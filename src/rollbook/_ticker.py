@@ -73,7 +73,9 @@ class Ticker(threading.Thread):
             run.config_changed = False
             from rollbook.capture.config import write_config_files
 
-            write_config_files(run.folder, dict(run.config))
+            # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
+            native = run._parts.pop("native_config", None)
+            write_config_files(run.folder, dict(run.config) if native is None else native)
             run.write_about()
 
     def _own_cost(self) -> None:

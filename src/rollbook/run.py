@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from rollbook.capture.checkpoints import Checkpoint, Checkpoints
+    from rollbook.capture.restoring import Restored
     from rollbook.capture.samples import LoggedSamples
     from rollbook.capture.timers import Timers
     from rollbook.journal.writer import Channel, Writer
@@ -224,7 +225,8 @@ class Scope:
         """Append one row per item of a batch, with any per-item columns; `.new` says which items were never seen
         before.
         """
-        return self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
+        logged: LoggedSamples = self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
+        return logged
 
     # -- store, then log
 
@@ -242,7 +244,7 @@ class Scope:
 
     def dump(
         self,
-        keys: Iterable[str] | None = None,
+        keys: Iterable[str] | str | None = None,
         with_min_and_max: bool = False,
         average_only: bool = False,
         **clocks: Any,
@@ -261,7 +263,7 @@ class Scope:
         row: dict[str, float] = {}
 
         def work() -> None:
-            wanted = None if keys is None else list(keys)
+            wanted = None if keys is None else [keys] if isinstance(keys, str) else list(keys)
             row.update(self._stored().dump(wanted, with_min_and_max=with_min_and_max, average_only=average_only))
             if not row:
                 return
@@ -452,6 +454,7 @@ class Run(Scope):
         path: str | os.PathLike[str] | None = None,
         keep: int | None = None,
         higher_is_better: bool = True,
+        rng: bool | Mapping[str, Any] = True,
         **clocks: Any,
     ) -> Checkpoint:
         """Save a checkpoint atomically and note exactly where in the run it was made.
@@ -463,6 +466,8 @@ class Run(Scope):
           write: instead of `state`: a function that writes the file whose path it is given.
           path: instead of both: register a file or folder that a framework wrote.
           keep: how many to keep beside the best; older ones are deleted. None keeps all.
+          higher_is_better: False for a loss.
+          rng: keep the random states of this process; a dict names generators of your own to keep as well.
         Returns:
           The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted) its path is None.
         """
@@ -475,25 +480,37 @@ class Run(Scope):
             keep=keep,
             clocks=self.clocks_now(),
             higher_is_better=higher_is_better,
+            rng=rng,
         )
 
-    def restore(self, which: str = "last", *, random_states: bool = True, weights_only: bool = True) -> Any:
+    def restore(
+        self,
+        which: str = "last",
+        *,
+        random_states: bool = True,
+        generators: Mapping[str, Any] | None = None,
+        weights_only: bool = True,
+    ) -> Restored | None:
         """Go back to a checkpoint: the run continues from there, and what came after it is abandoned (hidden, kept).
 
         Args:
           which: "last", "best", or the id of a checkpoint.
           random_states: set the random number generators as they were.
+          generators: your own generators by the names under which save_checkpoint(rng=…) kept their states.
           weights_only: passed to torch for checkpoints that torch wrote.
         Returns:
-          What was restored: `.checkpoint`, `.clocks`, `.state`, `.score`; None if the run has no checkpoint (said
-          once).
+          What was restored: `.id`, `.path`, `.clocks`, `.state`, `.score`; None if the run has no such checkpoint
+          (said once).
+        Raises:
+          Damaged, OSError: its file cannot be read; the run's history is then as it was.
         """
         from rollbook.capture.restoring import Restored, choose, known_clocks, place_of
 
         table = self.book.checkpoints()
         times = table["time"].cast("timestamp[ns]").cast("int64").to_pylist() if table.num_rows else []
-        rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(table.to_pylist(), times, strict=True)]
-        row = choose(rows, which)
+        plain = table.drop_columns(["time"]).to_pylist() if table.num_rows else []  # ns have no Python type
+        rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
+        row = choose(rows, which, self._folder)
         if row is None:
             self.count(
                 "nothing_to_restore",
@@ -504,10 +521,11 @@ class Run(Scope):
                 self._begin_anew()
             return None
         restored = Restored(row, self._folder, known_clocks(row, self.writer.clocks), weights_only)
-        self._rewind_to(*place_of(row, row["time_ns"]), restored.id)
+        restored.load()
+        self._rewind_to(*place_of(row), restored.id)
         self._set_clocks(restored.clocks)
         if random_states:
-            for problem in restored.set_random_states():
+            for problem in restored.set_random_states(generators):
                 self.count("random_state", message=problem)
         return restored
 
@@ -575,7 +593,11 @@ class Run(Scope):
             return
         from rollbook._about import write_about
 
-        self.about["config"], self.about["summary"] = dict(self.config), dict(self.summary)
+        if self.config:
+            from rollbook.capture.config import plain
+
+            self.about["config"] = plain(dict(self.config))[0]
+        self.about["summary"] = dict(self.summary)
         self.about["drops"] = dict(self.writer.bill.counts)
         try:
             write_about(self._folder, self.about)
@@ -603,7 +625,7 @@ class Run(Scope):
             "microseconds_per_row": cost / 1000,
             "seconds": rows * cost / 1e9,
             "pending": len(self.writer.pending),
-            "media_bytes": getattr(media, "bytes_kept", 0),
+            "media": media.bill() if media is not None else {},
             "drops": dict(self.writer.bill.counts),
         }
 

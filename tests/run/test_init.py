@@ -202,7 +202,7 @@ def test_an_attempt_never_starts_before_the_last_one_ended(start: Start, monkeyp
     run = start("p", "n")
     run.log({"a": 1.0})
     run.finish()
-    ended = json.loads((Path(run.writer.folder) / "closed.json").read_text())["time"]
+    ended = about(run)["attempts"][-1]["last"]
     real = writer.time.time_ns
     monkeypatch.setattr(writer.time, "time_ns", lambda: real() - 3600 * 10**9)
     again = start("p", "n", resume="must")

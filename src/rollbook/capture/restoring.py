@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-__all__ = ["Restored", "choose", "known_clocks", "place_of"]
+__all__ = ["Restored", "choose", "file_of", "known_clocks", "place_of"]
 
 
 class Restored:
@@ -28,19 +28,24 @@ class Restored:
 
     def __init__(self, row: Mapping[str, Any], folder: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
         self.id = str(row["checkpoint_id"])
-        path = Path(str(row["path"]))
-        self.path = path if path.is_absolute() else folder / path
+        self.path = file_of(row, folder)
         self.clocks = clocks
         self.score: float | None = row.get("score")
+        self.state: Any = None
+        self._is_ours = row.get("format") in ("ckpt", "torch")
         self._weights_only = weights_only
         self._random = row.get("state")
 
-    @property
-    def state(self) -> Any:
-        """See the class."""
-        from rollbook.capture.checkpoints import load
+    def load(self) -> None:
+        """Read the file into `state`, if rollbook or torch wrote it.
 
-        return load(self.path, weights_only=self._weights_only)
+        Raises:
+          Damaged, OSError: it cannot be read.
+        """
+        if self._is_ours:
+            from rollbook.capture.checkpoints import load
+
+            self.state = load(self.path, weights_only=self._weights_only)
 
     def set_random_states(self, generators: Mapping[str, Any] | None = None) -> list[str]:
         """Set the random number generators as they were; returns what could not be set, one sentence each.
@@ -57,8 +62,16 @@ class Restored:
         return f"<Restored {self.id!r} at {self.clocks}>"
 
 
-def choose(rows: Iterable[Mapping[str, Any]], which: str = "last") -> Mapping[str, Any] | None:
-    """The checkpoint that "last", "best" or an id means; None if there is none. Deleted ones are passed over.
+def file_of(row: Mapping[str, Any], folder: Path) -> Path:
+    """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
+    path = Path(str(row["path"]))
+    return path if path.is_absolute() else folder / path
+
+
+def choose(rows: Iterable[Mapping[str, Any]], which: str, folder: Path) -> Mapping[str, Any] | None:
+    """The checkpoint that "last", "best" or an id means; None if there is none.
+
+    Those that were deleted, by `keep` or by hand, are passed over.
 
     Args:
       rows: of the table `checkpoints`, oldest first.
@@ -68,7 +81,7 @@ def choose(rows: Iterable[Mapping[str, Any]], which: str = "last") -> Mapping[st
         identity = str(row["checkpoint_id"])
         if row.get("kept") is False:
             kept.pop(identity, None)
-        elif row.get("path"):
+        elif row.get("path") and file_of(row, folder).exists():
             kept[identity] = row
     if which in kept:
         return kept[which]
@@ -85,7 +98,7 @@ def _is_score(value: Any) -> bool:
     return isinstance(value, (int, float)) and value == value  # NaN is no score
 
 
-def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]:
+def place_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time.
 
     The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
@@ -98,7 +111,8 @@ def place_of(row: Mapping[str, Any], time_ns: int) -> tuple[int, dict[str, Any]]
     lanes = positions.get(row.get("writer"))
     if isinstance(lanes, dict) and row.get("lane") is not None and row.get("seq") is not None:
         lanes[str(row["lane"])] = max(int(lanes.get(str(row["lane"]), 0)), int(row["seq"]))
-    return int(row["attempt"]), {"time": time_ns, "writers": positions}
+    began = int(row["time_ns"]) - int(float(row.get("seconds") or 0.0) * 1e9)  # the row stands at the end of the save
+    return int(row["attempt"]), {"time": began, "writers": positions}
 
 
 def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:

@@ -100,9 +100,21 @@ def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = F
     total = table.num_rows
     if limit is not None:
         table = table.slice(0, limit)
+    table = _in_microseconds(table)
     print_rows(table.to_pylist(), as_json=as_json, as_csv=as_csv, columns=table.column_names)
     if total > table.num_rows:
         remark(f"… {total - table.num_rows:,} more rows; --limit shows them")
+
+
+def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
+    """Python's times have no nanoseconds; without pandas those columns could not be printed."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            cells = table.column(place).cast(pa.timestamp("us", tz=field.type.tz), safe=False)
+            table = table.set_column(place, field.name, cells)
+    return table
 
 
 def _plain(value: Any) -> Any:
