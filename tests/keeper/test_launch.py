@@ -128,6 +128,22 @@ def test_ctrl_c_and_a_closed_terminal_do_not_reach_the_keeper(make_run: Any, eve
     assert is_alive(keeper) is True
 
 
+def test_asked_to_end_a_keeper_stays_with_its_trainer_for_a_while_and_goes_when_asked_again(
+    make_run: Any, eventually: Any
+) -> None:
+    run = make_run()
+    launch(run.folder)
+    keeper = eventually(run.state)
+    os.kill(keeper["pid"], signal.SIGTERM)
+    run.log()({"i": 1.0})
+    eventually(lambda: run.keeper_file("heartbeat").get(run.writer.id))
+    assert is_alive(keeper) is True
+    os.kill(keeper["pid"], signal.SIGTERM)
+    eventually(lambda: is_alive(keeper) is False)
+    assert Lock(str(run.folder)).taken() is False
+    assert run.info()["status"] == "running"  # its writer lives
+
+
 def test_what_the_trainer_did_to_its_signals_does_not_reach_the_keeper(make_run: Any, eventually: Any) -> None:
     run = make_run()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})

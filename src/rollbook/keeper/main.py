@@ -35,7 +35,7 @@ __all__ = ["Keeper", "wait"]
 
 _STEP_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
-_QUICK_SECONDS = 0.01
+_QUICK_SECONDS = 0.02
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _DRAIN_SECONDS = 600.0

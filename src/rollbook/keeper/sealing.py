@@ -127,7 +127,8 @@ class Sealing:
             self._failed(f"the sealing process cannot be started: {err}")
             return
         self.was_final = final
-        _lower_priority(self._child.pid)
+        if not final:  # somebody may be waiting for the last one
+            _lower_priority(self._child.pid)
 
     def _failed(self, words: str) -> None:
         self.failures += 1
