@@ -98,7 +98,7 @@ def main() -> None:
     spawned = subprocess.Popen([sys.executable, __file__, os.path.join(run.folder, "run.json"), "4", path])
     slot = 5
     while True:
-        if slot < SLOTS and rng.random() < 0.5:
+        if slot < 16 and rng.random() < 0.05:
             pid = os.fork()
             if pid == 0:
                 signal.setitimer(signal.ITIMER_REAL, 0)

@@ -145,6 +145,7 @@ class Keeper:
         """
         until = None if seconds is None else time.monotonic() + seconds
         self._drain_seconds = min(_DRAIN_SECONDS_HERE, _DRAIN_SECONDS_HERE if seconds is None else seconds)
+        self._began -= _GRACE_SECONDS  # nobody is waited for: what is to be done has been written
         while True:
             pause = self.step()
             if pause is None:
