@@ -24,6 +24,7 @@ from stable_baselines3.common.monitor import load_results as native_load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 import rollbook  # noqa: E402
+from rollbook.adapters import keys  # noqa: E402
 from rollbook.adapters.sb3 import (  # noqa: E402
     Monitor,
     RollbookCallback,
@@ -109,7 +110,7 @@ def test_updates_stand_at_their_own_step_the_last_one_too(run: Any) -> None:
 
 def test_with_a_longer_interval_no_update_is_missing(run: Any) -> None:
     make("A2C").learn(200, callback=RollbookCallback(run), log_interval=10)
-    assert len(column(run.book, "train/value_loss")) == 1
+    assert len(column(run.book, "train/value_loss")) == 2
     assert len(column(run.book, "update/loss/value")) == 20
 
 
@@ -154,7 +155,7 @@ def test_evaluations_are_kept_episode_by_episode_and_as_their_means(run: Any, ow
     assert [row["length"] for row in episodes] == lengths.reshape(-1).tolist()
     assert [row["env_step"] for row in episodes] == np.repeat(steps, 3).tolist()
     assert column(run.book, "eval/mean_reward", x="step") == list(zip(steps, results.mean(axis=1), strict=True))
-    assert column(run.book, "test/return") == results.mean(axis=1).tolist()
+    assert keys.resolve("test/return", run.book.keys()) == ["eval/mean_reward"]
     best = [row for row in run.book.checkpoints().to_pylist() if row["score"] is not None]
     assert best[-1]["score"] == results.mean(axis=1).max()
 

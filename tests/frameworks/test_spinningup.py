@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rollbook
+
 GROUPS = ("spinningup",)
 PROGRAM = Path(__file__).with_name("spinup_program.py")
 CHECKOUT = os.environ.get("ROLLBOOK_SPINNINGUP", "")
@@ -38,9 +40,15 @@ def train(which: str, algorithm: str, folder: Path, *, ranks: int = 1, **more: A
     if ranks > 1:
         mpiexec = Path(sys.executable).with_name("mpiexec")
         command = [str(mpiexec), "-n", str(ranks), *command]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    done = start(command)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
+
+
+def start(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Another process with this one's rollbook."""
+    env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
 
 
 def progress(folder: Path) -> list[dict[str, str]]:
@@ -49,8 +57,6 @@ def progress(folder: Path) -> list[dict[str, str]]:
 
 
 def only_book(root: Path) -> Any:
-    import rollbook
-
     (book,) = rollbook.open(root)
     return book
 
@@ -141,12 +147,13 @@ def test_saved_agents_are_read_by_spinning_ups_own_loader(own_place: Path, monke
     check = (
         "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import spinup_program as p;"
         "p.enter(pathlib.Path(sys.argv[2]));"
+        "import rollbook.adapters.spinningup; rollbook.adapters.spinningup.install();"
         "import torch, functools; torch.load = functools.partial(torch.load, weights_only=False);"
         "from spinup.utils.test_policy import load_pytorch_policy as load; import numpy as np;"
         "action = load(sys.argv[3], '')(np.zeros(4)); print('action', action)"
     )
     arguments = [str(PROGRAM.parent), CHECKOUT, str(own_place / "ours")]
-    done = subprocess.run([sys.executable, "-c", check, *arguments], capture_output=True, text=True, check=False)
+    done = start([sys.executable, "-c", check, *arguments])
     assert "action" in done.stdout, done.stderr[-2000:]
     saved = [row for row in only_book(own_place / "books").checkpoints().to_pylist() if row["kept"]]
     assert saved[-1]["path"].endswith("model.pt")
@@ -163,5 +170,5 @@ def test_their_plotter_reads_our_files(own_place: Path, monkeypatch: pytest.Monk
         "print(frame['Condition1'][0], frame['Performance'].tolist() == frame['AverageEpRet'].tolist(), len(frame))"
     )
     arguments = [str(PROGRAM.parent), CHECKOUT, str(own_place / "data" / "vpg")]
-    done = subprocess.run([sys.executable, "-c", check, *arguments], capture_output=True, text=True, check=False)
+    done = start([sys.executable, "-c", check, *arguments])
     assert "vpg True 4" in done.stdout, done.stdout + done.stderr[-2000:]

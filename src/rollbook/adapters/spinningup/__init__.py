@@ -47,6 +47,8 @@ def install() -> None:
     import rollbook.adapters.spinningup as here
 
     sys.modules["spinup.utils.logx"] = here
-    package = sys.modules.get("spinup.utils")
+    utils, package = sys.modules.get("spinup.utils"), sys.modules.get("spinup")
+    if utils is not None:
+        utils.logx = here  # type: ignore[attr-defined]
     if package is not None:
-        package.logx = here  # type: ignore[attr-defined]
+        package.Logger, package.EpochLogger = Logger, EpochLogger  # type: ignore[attr-defined]
