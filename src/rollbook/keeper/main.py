@@ -273,6 +273,7 @@ class Keeper:
             self._ballast_at = now
             self._ballast.hold()
         fresh = frozenset(self._closed - self.complete)
+        self._guard("media", lambda: self._encode_media(8))
         drained = self._feed(fresh)
         if fresh and drained:
             self.complete |= fresh
@@ -295,6 +296,7 @@ class Keeper:
             self._vanished = True
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
+        self._guard("media", lambda: self._encode_media(None))
         drained = self._feed(frozenset(writer.id for writer in here))
         if not drained and now - self._ending_since < self._drain_seconds:
             return _FAILING_SECONDS if self._failing() else _QUICK_SECONDS
@@ -418,6 +420,13 @@ class Keeper:
         data = os.path.join(self.folder, "data")
         sealed = (os.path.isdir(os.path.join(data, table)) for table in ("metrics", "text", "histograms", "media"))
         return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
+
+    def _encode_media(self, most: int | None) -> None:
+        """Make files of the pictures and films that training left raw, before their rows go to sinks."""
+        if os.path.isdir(os.path.join(self.folder, "media", ".spool")):
+            from rollbook.capture.encode import encode_spooled
+
+            encode_spooled(self.folder, most=most)
 
     def _failing(self) -> bool:
         return self._sinks is not None and bool(self._sinks.failing())

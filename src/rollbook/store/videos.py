@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from rollbook.errors import UnknownKey
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def video_of_episode(book: Book, episode: str = "best") -> Path:
     """
     films = {
         str(row["episode_id"]): row
-        for row in book.media().to_pylist()
+        for row in _rows(book.media())
         if row.get("episode_id") and row.get("kind") == "video"
     }
     if not films:
@@ -34,7 +36,7 @@ def video_of_episode(book: Book, episode: str = "best") -> Path:
         )
     if episode in films:
         return _file(book, films[episode])
-    rows = [row for row in book.episodes().to_pylist() if str(row.get("episode_id")) in films]
+    rows = [row for row in _rows(book.episodes()) if str(row.get("episode_id")) in films]
     if episode == "last" and rows:
         return _file(book, films[str(max(rows, key=lambda row: row["time"])["episode_id"])])
     if episode in ("best", "worst") and rows:
@@ -46,13 +48,24 @@ def video_of_episode(book: Book, episode: str = "best") -> Path:
     )
 
 
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as dicts; times as ns, for Python's own times have none."""
+    if "time" in table.column_names:
+        times = table["time"].cast(pa.timestamp("ns")).cast(pa.int64())
+        table = table.set_column(table.column_names.index("time"), "time", times)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
 def _score(value: Any, sign: float) -> float:
     return sign * value if isinstance(value, (int, float)) and math.isfinite(value) else -math.inf
 
 
 def _file(book: Book, row: dict[str, Any]) -> Path:
     root = Path(book.path).resolve()
-    path = (root / str(row["path"])).resolve()
-    if not path.is_relative_to(root) or not path.is_file():  # the path comes from the run: untrusted
-        raise UnknownKey(f"the video {row['path']!r} is not in {root}: it was evicted, or not encoded yet")
-    return path
+    wanted = (root / str(row["path"])).resolve()
+    # A film that could not be written in its format has the suffix of another one.
+    for path in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
+        if path.is_relative_to(root) and path.is_file():  # the path comes from the run: untrusted
+            return path
+    raise UnknownKey(f"the video {row['path']!r} is not in {root}: it was evicted, or not encoded yet")
