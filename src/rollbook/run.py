@@ -408,7 +408,8 @@ class Run(Scope):
         identity, clocks = getattr(at, "id", None), getattr(at, "clocks", None)
         if identity is not None and clocks is not None:
             return str(identity), dict(clocks)
-        for row in self.book.checkpoints().to_pylist():
+        table = self.book.checkpoints()
+        for row in table.drop_columns(["time"]).to_pylist() if table.num_rows else ():
             if row["checkpoint_id"] == at:
                 return str(at), {name: row[name] for name in self.writer.clocks if row.get(name) is not None}
         raise BadInput(

@@ -59,6 +59,10 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":  # Python's own times have no nanoseconds
+            cells = table.column(place).cast(pa.timestamp("us", field.type.tz), safe=False)
+            table = table.set_column(place, field.name, cells)
     for batch in table.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
