@@ -258,8 +258,9 @@ def test_a_file_system_without_locks_goes_by_the_name_in_the_file(
 def test_a_run_folder_that_was_removed_ends_its_keeper(make_run: Any, make_keeper: Any) -> None:
     import shutil
 
-    run = make_run(sinks=[{"name": "jsonl"}])
+    run = make_run(sinks=[{"name": "jsonl", "filters": [["aggregate", {"keys": "i"}]]}])
     keeper = make_keeper(run)
+    run.log()({"i": 1.0})
     keeper.step()
     run.writer.close()
     shutil.rmtree(run.folder)

@@ -141,6 +141,8 @@ class Forwarder:
         self._closed = True
         self._reader.close()
         if self._started and self._sink is not None:
+            if _truncatable(self._sink) and not os.path.isdir(self._folder):
+                return  # the run was removed: what a filter holds back must not bring its folder back
             try:
                 self._sink.close()
             except Exception as err:
