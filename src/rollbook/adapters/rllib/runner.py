@@ -12,6 +12,7 @@ from rollbook.adapters.rllib.data import EpisodeData
 from rollbook.capture._agents import AgentsRecorder
 from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.transitions import TransitionRecorder
+from rollbook.run import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ class Runner:
             return
         self.run, self._open = run, {}
         self.count = Counter(run)
-        scope = run.scope("test" if evaluation else "train")
+        name = "test" if evaluation else "train"
+        # Clocks of its own: in the algorithm's process the run's stand where the last result was, and an episode of the
+        # next iteration is not there. Readers place it by time, as they do with those of other processes.
+        scope = Scope(run, name, run.writer.channel(prefix=f"{name}/", scope=name))
         self._settings = EpisodeSettings(scope, clocks=self._clocks)
         self._transitions = TransitionRecorder(scope, episodes=False) if self._wants_transitions else None
 

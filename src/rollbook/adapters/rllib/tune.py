@@ -158,9 +158,9 @@ class _Trial:
         )
         self._walker = walker
         self._saved: dict[str, str] = {}
-        self.run.summary["trial_id"] = str(trial.trial_id)
         if self.run.resumed and self.run.writer.main:
-            self.rewind(trial)
+            self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
+        self.run.summary["trial_id"] = str(trial.trial_id)
 
     def result(self, trial: Any, result: dict[str, Any], episode_data: bool) -> None:
         if episode_data:

@@ -37,7 +37,7 @@ def flatten_result(result: Mapping[Any, Any], prefix: str = "") -> Iterator[tupl
 
 
 def clocks_of(result: Mapping[Any, Any]) -> dict[str, int]:
-    """Where a result stands: `env_step`, `epoch` (the training iteration), the version of the policy that sampled it."""
+    """Where a result stands: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
     runners: Any = result.get("env_runners")
     said = {
         "env_step": _first(
@@ -111,8 +111,8 @@ class Walker:
                     run.count(
                         "rllib/unloggable",
                         message=f"the result holds {name!r}, a {type(value).__module__}.{type(value).__qualname__}, "
-                        "which no table can hold; it was left out, everything beside it was logged. Exclude it, or report "
-                        "numbers, texts or arrays",
+                        "which no table can hold; it was left out, everything beside it was logged. Exclude it, or "
+                        "report numbers, texts or arrays",
                     )
             else:
                 row[name] = number
