@@ -46,6 +46,18 @@ def test_environments_and_agents_are_kept_apart(notebook: Any) -> None:
     assert sums[episodes[1]["episode_id"], "b"] == 6.0
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_episode_of_several_agents_ends_with_the_last_of_them(notebook: Any, known: bool) -> None:
+    transitions = TransitionRecorder(notebook, agents=["a", "b"] if known else None)
+    for agent in ("a", "b"):
+        transitions.add(action=0, reward=1.0, terminated=True, agent=agent)
+        assert len(notebook.table("episodes")) == (1 if known and agent == "b" else 0)
+    transitions.add(action=0, reward=5.0, agent="a")
+    assert notebook.columns("episodes", "return", "complete") == [(2.0, True)]
+    transitions.close()
+    assert notebook.columns("episodes", "return", "complete") == [(2.0, True), (5.0, False)]
+
+
 def test_whole_arrays_are_taken_at_once(notebook: Any) -> None:
     with TransitionRecorder(notebook) as transitions:
         transitions.add_many(

@@ -20,7 +20,7 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from rollbook.protocols import Recorder
@@ -40,14 +40,23 @@ class TransitionRecorder:
       most_steps: the most rows of one episode.
       most_open: episodes that may be under way at once; the one that waited longest is written when there are more.
       episodes: also write a row of `episodes` (return, length, ends) for each episode that ends.
+      agents: the names of all agents, if there are several: an episode ends when each of them has come to its end.
+        Without it that is only known when one of them begins anew, or at `close`.
     """
 
     def __init__(
-        self, recorder: Recorder, *, most_steps: int = 1_000_000, most_open: int = 1024, episodes: bool = True
+        self,
+        recorder: Recorder,
+        *,
+        most_steps: int = 1_000_000,
+        most_open: int = 1024,
+        episodes: bool = True,
+        agents: Sequence[str] | None = None,
     ) -> None:
         if most_open < 1 or most_steps < 1:
             raise BadInput(f"TransitionRecorder(most_steps={most_steps}, most_open={most_open}): both are at least 1.")
         self._recorder, self._most_steps, self._most_open, self._episodes = recorder, most_steps, most_open, episodes
+        self._agents = None if agents is None else frozenset(map(str, agents))
         self._token = os.urandom(4).hex()
         self._unstorable = Unstorable(recorder)
         self._open: dict[Any, _Episode] = {}
@@ -79,10 +88,11 @@ class TransitionRecorder:
           further: more columns: action_logp, value, weights_seq_no, …
         """
         try:
-            episode = self._episode(env_index if episode_id is None else episode_id, episode_id, env_index)
+            agent = str(agent)
+            episode = self._episode(env_index if episode_id is None else episode_id, episode_id, env_index, agent)
             cells: dict[str, Any] = {"t": episode.next_t(agent) if t is None else int(t)}
             if agent:
-                cells["agent"] = str(agent)
+                cells["agent"] = agent
             for name, value in (("obs", obs), ("action", action), ("next_obs", next_obs)):
                 if value is not _NOTHING:
                     episode.chunks.add_flat(name, value, cells)
@@ -94,7 +104,7 @@ class TransitionRecorder:
                 episode.chunks.add_flat(name, value, cells)
             episode.chunks.add(cells)
             episode.note(agent, 0.0 if number is None else float(number), bool(terminated), bool(truncated))
-            if episode.over:
+            if episode.is_over(self._agents):
                 self._close(episode)
         except LoggingFailed:
             raise
@@ -165,8 +175,11 @@ class TransitionRecorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _episode(self, key: Any, given: str | None, env_index: int) -> _Episode:
+    def _episode(self, key: Any, given: str | None, env_index: int, agent: str) -> _Episode:
         episode = self._open.get(key)
+        if episode is not None and given is None and agent in episode.ended:  # it begins anew
+            self._close(episode)
+            episode = None
         if episode is None:
             if len(self._open) >= self._most_open:
                 self._close(next(iter(self._open.values())))
@@ -217,23 +230,24 @@ class TransitionRecorder:
 class _Episode:
     """One episode under way: its chunk of steps, and the sums of its agents."""
 
-    __slots__ = ("_over", "chunks", "env_index", "key", "returns", "steps", "terminated", "truncated")
+    __slots__ = ("chunks", "ended", "env_index", "key", "returns", "steps", "terminated", "truncated")
 
     def __init__(self, key: Any, chunks: StepChunks, env_index: int) -> None:
         self.key, self.chunks, self.env_index = key, chunks, env_index
         self.returns: dict[str, float] = {}
         self.steps: dict[str, int] = {}
-        self._over: set[str] = set()
+        self.ended: set[str] = set()
         self.terminated = self.truncated = False
 
     @property
     def length(self) -> int:
         return max(self.steps.values(), default=0)
 
-    @property
-    def over(self) -> bool:
-        """Whether each agent that was seen has come to an end."""
-        return len(self._over) == len(self.returns)
+    def is_over(self, agents: frozenset[str] | None) -> bool:
+        """Whether everybody has come to an end, as far as one can know."""
+        if agents is not None:
+            return agents <= self.ended
+        return "" in self.ended
 
     def next_t(self, agent: str) -> int:
         return self.steps.get(agent, 0)
@@ -243,7 +257,7 @@ class _Episode:
         self.steps[agent] = self.steps.get(agent, 0) + 1
         self.terminated, self.truncated = self.terminated or terminated, self.truncated or truncated
         if terminated or truncated:
-            self._over.add(agent)
+            self.ended.add(agent)
 
 
 def _column(value: Any) -> Any:

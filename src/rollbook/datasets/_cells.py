@@ -1,0 +1,160 @@
+"""Columns of the `steps` table as numpy arrays, and arrays put together again into observations and actions.
+
+Nothing here imports pandas, which pyarrow's own conversions would do at their first use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.errors import BadInput
+from rollbook.store.columns import to_numpy
+
+__all__ = ["as_space", "column_cells", "join_cells", "leaves_of", "stacked", "tree_of"]
+
+NDArray = npt.NDArray[Any]
+Cells = NDArray | list[Any]
+"""One value per row: an array whose first axis is the rows, or a list where they have no common shape."""
+
+
+def column_cells(
+    column: pa.ChunkedArray, *, shapes: Sequence[str | None] | None = None, is_json: bool = False
+) -> Cells:
+    """The cells of a column without nulls.
+
+    Args:
+      shapes: one text per row, "84,84,3", from the column `shape/<name>`; None: there is none.
+      is_json: the texts are JSON.
+    """
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _list_cells(column, shapes)
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = column.to_pylist()
+        return _from_json([json.loads(text) for text in texts]) if is_json else texts
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    values, _ = to_numpy(column)
+    return values
+
+
+def _from_json(cells: list[Any]) -> Cells:
+    """Numbers, and lists of numbers of one shape, as an array again."""
+    try:
+        array = np.asarray(cells)
+    except ValueError:
+        return cells
+    return array if array.dtype.kind in "biuf" else cells
+
+
+def _list_cells(column: pa.ChunkedArray, shapes: Sequence[str | None] | None) -> Cells:
+    parts: list[Any] = []
+    for chunk in column.chunks:
+        parts += _split(chunk)
+    if shapes is not None:
+        parts = [
+            part if shape is None or isinstance(part, list) else part.reshape([int(axis) for axis in shape.split(",")])
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+    return stacked(parts)
+
+
+def _split(chunk: Any) -> list[Any]:
+    if not len(chunk):
+        return []
+    flat = chunk.flatten()
+    if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type) or pa.types.is_boolean(flat.type)):
+        return chunk.to_pylist()  # type: ignore[no-any-return]
+    values, valid = to_numpy(flat)
+    if valid is not None:  # a hole inside a cell
+        return chunk.to_pylist()  # type: ignore[no-any-return]
+    ends = np.cumsum(to_numpy(chunk.value_lengths())[0])
+    return np.split(values, ends[:-1])
+
+
+def stacked(parts: Sequence[Any]) -> Cells:
+    """One array if all parts are arrays of one type and shape, else the list."""
+    if parts and all(isinstance(part, np.ndarray) for part in parts):
+        first = parts[0]
+        if all(part.shape == first.shape and part.dtype == first.dtype for part in parts):
+            return np.stack(parts)
+    return list(parts)
+
+
+def join_cells(one: Cells, other: Cells) -> Cells:
+    """The cells of both, in order."""
+    if (
+        isinstance(one, np.ndarray)
+        and isinstance(other, np.ndarray)
+        and one.shape[1:] == other.shape[1:]
+        and one.dtype == other.dtype
+    ):
+        return np.concatenate([one, other])
+    return stacked([*one, *other]) if len(one) or len(other) else one
+
+
+def leaves_of(columns: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The columns that belong to `prefix`: itself under "", its parts by their path."""
+    found = {"": columns[prefix]} if prefix in columns else {}
+    start = f"{prefix}/"
+    found.update((name[len(start) :], column) for name, column in columns.items() if name.startswith(start))
+    return found
+
+
+def tree_of(leaves: Mapping[str, Any]) -> Any:
+    """Leaves by path as nested dicts; as tuples where all names of a level are 0, 1, 2, …"""
+    if set(leaves) == {""}:
+        return leaves[""]
+    groups: dict[str, dict[str, Any]] = {}
+    for path, column in leaves.items():
+        head, _, rest = path.partition("/")
+        groups.setdefault(head, {})[rest] = column
+    found = {name: tree_of(group) for name, group in groups.items()}
+    if set(found) == {str(i) for i in range(len(found))}:
+        return tuple(found[str(i)] for i in range(len(found)))
+    return found
+
+
+def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> Any:
+    """Leaves by path as the space has them: nested dicts and tuples of arrays of the space's type, [rows, *shape].
+
+    Raises:
+      BadInput: a part that the space has was not recorded, or has another shape.
+    """
+    kind = type(space).__name__
+    if kind == "Dict":
+        return {
+            name: as_space(_below(leaves, str(name)), part, f"{what}/{name}") for name, part in space.spaces.items()
+        }
+    if kind == "Tuple":
+        if set(leaves) == {""}:  # a tuple of plain numbers may have been kept as one list
+            rows = leaves[""]
+            return tuple(
+                as_space({"": stacked([np.asarray(row[i]) for row in rows])}, part, f"{what}/{i}")
+                for i, part in enumerate(space.spaces)
+            )
+        return tuple(as_space(_below(leaves, str(i)), part, f"{what}/{i}") for i, part in enumerate(space.spaces))
+    if "" not in leaves:
+        raise BadInput(
+            f"the space has {what}, which was not recorded; found {sorted(leaves) or 'nothing'}. Pass the right space."
+        )
+    cells = leaves[""]
+    if kind not in ("Box", "Discrete", "MultiDiscrete", "MultiBinary"):
+        return list(cells)
+    try:
+        return np.asarray(cells, dtype=space.dtype).reshape(len(cells), *space.shape)
+    except (ValueError, TypeError) as err:
+        shape = getattr(cells, "shape", "ragged")
+        raise BadInput(f"{what} of shape {shape} do not fit {space} ({err}). Pass the right space.") from None
+
+
+def _below(leaves: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = {"": leaves[name]} if name in leaves else {}
+    found.update((path[len(name) + 1 :], column) for path, column in leaves.items() if path.startswith(f"{name}/"))
+    return found

@@ -1,0 +1,232 @@
+"""Trajectories as plain JSON lines, which any language reads; "….gz" is compressed.
+
+    {"rollbook": "steps", "version": 1, "env_id": "CartPole-v1", "spaces": {...}}
+    {"episode": "3f.0.7", "agent": "", "row": {"return": 21.0, ...}, "types": {"obs": ["float32", [4]], ...}}
+    {"t": 0, "obs": [0.1, 0.2, 0.0, 0.3], "action": 1, "reward": 1.0, "terminated": false, "truncated": false}
+    {"t": 1, "obs": [...]}                       the observation after the last step stands alone
+
+One line per step, strict JSON: NaN and infinities are the texts "nan", "inf", "-inf" (columns of numbers are read back
+so), bytes are {"base64": "..."}. Types are numpy's names, so that the way back loses nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from rollbook.capture.spaces import describe, space_from
+from rollbook.datasets._cells import stacked
+from rollbook.datasets._replay import Replay
+from rollbook.datasets._source import StepSource, Trajectory
+from rollbook.datasets._whole import Exported
+from rollbook.errors import Damaged, NewerFormat
+
+if TYPE_CHECKING:
+    from rollbook.protocols import Recorder
+    from rollbook.store.reader import Book
+
+__all__ = ["from_jsonl", "to_jsonl"]
+
+VERSION = 1
+_ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
+
+
+def to_jsonl(
+    book: Book,
+    path: str | os.PathLike[str],
+    *,
+    episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
+    agents: Sequence[str] | None = None,
+) -> Exported:
+    """Write the trajectories of a run as JSON lines, unfinished ones as they are.
+
+    Args:
+      path: the file; replaced when all is written, so a half-written one is never seen.
+      episodes: ids, or a function of an episode's row; None: all that have trajectories.
+      agents: only these.
+    Raises:
+      BadInput: nothing to write.
+    """
+    source = StepSource(book, episodes=episodes, agents=agents)
+    told = Exported(paths=(os.fspath(path),))
+    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+    try:
+        with _open(temporary, "wt", os.fspath(path).endswith(".gz")) as file:
+            spaces: dict[str, Any] = {}
+            for agent in source.agents:
+                for what in ("observation", "action"):
+                    space = source.space(what, agent)
+                    text = describe(space) if space is not None else ""
+                    if text:
+                        spaces[f"{what}/{agent}" if agent else what] = json.loads(text)
+            _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
+            for trajectory in source:
+                _write(file, trajectory)
+                told.episodes += 1
+                told.steps += len(trajectory)
+                told.with_gaps += not trajectory.is_whole
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+    return told
+
+
+def _write(file: IO[str], trajectory: Trajectory) -> None:
+    types = {
+        name: [cells.dtype.name, list(cells.shape[1:])]
+        for name, cells in trajectory.columns.items()
+        if isinstance(cells, np.ndarray)
+    }
+    row = {name: trajectory.row[name] for name in _ROW if name in trajectory.row}
+    _line(file, {"episode": trajectory.episode_id, "agent": trajectory.agent, "row": _json(row), "types": types})
+    names = list(trajectory.columns)
+    for i, t in enumerate(trajectory.t.tolist()):
+        line: dict[str, Any] = {"t": t}
+        for name in names:
+            cell = _json(trajectory.columns[name][i])
+            if cell is not None:
+                line[name] = cell
+        _line(file, line)
+    if trajectory.last:
+        end = {name: _json(cell) for name, cell in trajectory.last.items()}
+        _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **end})
+
+
+def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
+    """Write a file of `to_jsonl` into a run, one episode in memory at a time.
+
+    Raises:
+      Damaged: a line that is none, or that stands where it cannot; what came before it has been written.
+      NewerFormat: a later version.
+    """
+    replay = Replay(recorder)
+    for trajectory in _read(path, replay):
+        replay.add(trajectory)
+    replay.finish()
+    return Exported(replay.episodes, replay.steps)
+
+
+def _read(path: str | os.PathLike[str], replay: Replay) -> Iterator[Trajectory]:
+    name = os.fspath(path)
+    head: dict[str, Any] | None = None
+    lines: list[dict[str, Any]] = []
+    with _open(name, "rt", name.endswith(".gz")) as file:
+        for number, text in enumerate(file, 1):
+            ready = None
+            try:
+                line = json.loads(text)
+                if number == 1:
+                    _check_first(line, name, replay)
+                elif "episode" in line:
+                    ready = None if head is None else _trajectory(head, lines)
+                    head, lines = line, []
+                elif head is not None and type(line["t"]) is int:
+                    lines.append(line)
+                else:
+                    raise KeyError("a step before any episode")
+            except (ValueError, KeyError, TypeError, AttributeError) as err:
+                raise Damaged(f"{name}, line {number}: {text[:80]!r} makes no sense there ({err})") from None
+            if ready is not None:
+                yield ready
+    if head is not None:
+        try:
+            ready = _trajectory(head, lines)
+        except (ValueError, KeyError, TypeError, AttributeError) as err:
+            raise Damaged(f"{name}: episode {head['episode']!r} is not what its types say ({err})") from None
+        yield ready
+
+
+def _check_first(line: dict[str, Any], path: str, replay: Replay) -> None:
+    if line["rollbook"] != "steps":
+        raise KeyError("not a file of steps")
+    if line["version"] > VERSION:
+        raise NewerFormat(f"{path} has version {line['version']}; this rollbook reads up to {VERSION}. Upgrade.")
+    spaces = line.get("spaces") or {}
+    agents = {name.partition("/")[2] for name in spaces}
+    for agent in sorted(agents):
+        end = f"/{agent}" if agent else ""
+        found = [spaces.get(f"{what}{end}") for what in ("observation", "action")]
+        observation, action = (None if space is None else space_from(json.dumps(space)) for space in found)
+        replay.spaces(observation, action, agent, line.get("env_id"))
+
+
+def _trajectory(head: dict[str, Any], lines: list[dict[str, Any]]) -> Trajectory:
+    steps = [line for line in lines if "reward" in line or "terminated" in line or _acts(line)]
+    ends = [line for line in lines if not ("reward" in line or "terminated" in line or _acts(line))]
+    types = head.get("types") or {}
+    names = dict.fromkeys(name for line in steps for name in line if name != "t")
+    columns: dict[str, Any] = {}
+    for name in names:
+        cells = [_unjson(line.get(name)) for line in steps]
+        columns[name] = _typed(cells, types[name]) if name in types else cells
+    last: dict[str, Any] = {}
+    for name, cell in (ends[-1] if ends else {}).items():
+        if name != "t":
+            last[name] = _typed([_unjson(cell)], types[name])[0] if name in types else _unjson(cell)
+    t = np.array([line["t"] for line in steps], dtype=np.int64)
+    row = head.get("row") or {}
+    return Trajectory(
+        str(head["episode"]), str(head.get("agent") or ""), t, columns, last, np.zeros(len(t), dtype=np.int64), row
+    )
+
+
+def _acts(line: dict[str, Any]) -> bool:
+    return any(name.partition("/")[0] == "action" for name in line)
+
+
+def _typed(cells: list[Any], kind: Any) -> Any:
+    dtype = np.dtype(str(kind[0]))
+    if dtype.kind not in "biuf":
+        return stacked(cells)
+    return np.array(_numbers(cells) if dtype.kind == "f" else cells, dtype=dtype).reshape(len(cells), *kind[1])
+
+
+def _numbers(cells: Any) -> Any:
+    """ "nan", "inf" and "-inf" as the numbers they stand for."""
+    if isinstance(cells, list):
+        return [_numbers(cell) for cell in cells]
+    return float(cells) if isinstance(cells, str) else cells
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {str(name): _json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(part) for part in value]
+    return value
+
+
+def _unjson(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"base64"}:
+        return base64.b64decode(value["base64"])
+    return value
+
+
+def _line(file: IO[str], content: dict[str, Any]) -> None:
+    file.write(json.dumps(content, allow_nan=False, separators=(", ", ": ")) + "\n")
+
+
+@contextmanager
+def _open(path: str, mode: str, compressed: bool) -> Iterator[IO[str]]:
+    if compressed:
+        with gzip.open(path, mode, encoding="utf-8", newline="\n", compresslevel=6 if "w" in mode else 9) as file:
+            yield file  # type: ignore[misc]
+    else:
+        with open(path, mode, encoding="utf-8", newline="\n") as file:
+            yield file

@@ -1,0 +1,275 @@
+"""RLlib's offline data: plain Parquet, one row per step, which RLlib trains on; and such files back into a run.
+
+    to_rllib(book, "offline")
+    config = MARWILConfig().environment(observation_space=…, action_space=…).offline_data(input_="offline")
+
+Columns: eps_id, agent_id, module_id, t, obs, actions, rewards, new_obs, terminateds, truncateds, and action_logp where
+it was recorded. RLlib 2.60 reads single agents only, so several agents get a folder each.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook._optional import need
+from rollbook.datasets._arrow import fixed_lists, to_cells
+from rollbook.datasets._cells import join_cells
+from rollbook.datasets._replay import Replay, flat_tree
+from rollbook.datasets._source import StepSource, Trajectory
+from rollbook.datasets._whole import Exported, whole_trajectories
+from rollbook.errors import BadInput
+from rollbook.store.columns import from_numpy, strings
+
+if TYPE_CHECKING:
+    from rollbook.protocols import Recorder
+    from rollbook.store.reader import Book
+
+__all__ = ["from_rllib", "to_rllib"]
+
+_GROUP_BYTES = 16 * 1024 * 1024
+
+
+def to_rllib(
+    book: Book,
+    folder: str | os.PathLike[str],
+    *,
+    episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
+    agent: str | None = None,
+    module_id: str = "default_policy",
+    action_logp: float | None = None,
+    flatten: bool = False,
+    observation_space: Any = None,
+    rows_per_file: int = 500_000,
+) -> Exported:
+    """Write the trajectories of a run as RLlib's `offline_data(input_=folder)` reads them.
+
+    Args:
+      folder: new or empty; with several agents one folder per agent is made inside.
+      episodes: ids, or a function of an episode's row; None: all that have trajectories.
+      agent: only this one.
+      action_logp: for steps without a recorded log-probability (a column action_logp or logp); None: leave the column
+        out if none was recorded.
+      flatten: dict and tuple observations as one vector, as `gymnasium.spaces.flatten` orders it. Without it they are
+        refused, since RLlib's reader knows no columns inside columns.
+      observation_space: needed by `flatten` if it was not written down.
+      rows_per_file: a new file begins after so many.
+    Raises:
+      BadInput: nothing to write, a folder that is not empty, or observations that RLlib cannot read.
+    """
+    root = Path(folder)
+    if root.exists() and any(root.iterdir()):
+        raise BadInput(f"to_rllib(…, {os.fspath(folder)!r}): the folder is not empty. Choose another one.")
+    source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
+    told = Exported()
+    made = root.exists()
+    try:
+        for name in source.agents:
+            place = root / _safe(name) if len(source.agents) > 1 else root
+            space = observation_space if observation_space is not None else source.space("observation", name)
+            writer = _Files(place, rows_per_file)
+            for trajectory in whole_trajectories(source, told, name):
+                writer.add(_rows(trajectory, module_id, action_logp, space if flatten else None))
+            told.paths += writer.finish()
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        if made:
+            root.mkdir(exist_ok=True)
+        raise
+    return told
+
+
+class _Files:
+    """Parquet files of bounded row groups, each visible only when it is whole."""
+
+    def __init__(self, folder: Path, rows_per_file: int) -> None:
+        self._folder, self._most = folder, rows_per_file
+        self._waiting: list[pa.Table] = []
+        self._bytes = self._rows = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._paths: list[str] = []
+
+    def add(self, table: pa.Table) -> None:
+        self._waiting.append(table)
+        self._bytes += table.nbytes
+        if self._bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def finish(self) -> tuple[str, ...]:
+        self._flush()
+        self._close()
+        return tuple(self._paths)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting, promote_options="default")
+        self._waiting, self._bytes = [], 0
+        if self._writer is not None and table.schema != self._writer.schema:
+            self._close()
+        if self._writer is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._paths.append(str(self._folder / f"part-{len(self._paths):05d}.parquet"))
+            self._writer = pq.ParquetWriter(f"{self._paths[-1]}.tmp", table.schema, compression="zstd")
+        self._writer.write_table(table)
+        self._rows += table.num_rows
+        if self._rows >= self._most:
+            self._close()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            os.replace(f"{self._paths[-1]}.tmp", self._paths[-1])
+            self._writer, self._rows = None, 0
+
+
+def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: Any) -> pa.Table:
+    n = len(trajectory)
+    columns: dict[str, pa.Array] = {
+        "eps_id": strings([trajectory.episode_id] * n),
+        "agent_id": strings([trajectory.agent or None] * n),
+        "module_id": strings([module_id] * n),
+        "t": from_numpy(trajectory.t.astype(np.int64)),
+        "obs": _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
+        "actions": _cells(trajectory.actions(), "actions", trajectory),
+        "rewards": from_numpy(trajectory.column("reward", 0.0).astype(np.float64)),
+        "new_obs": _observed(trajectory.next_observations(flat_space), n, flat_space, trajectory),
+        "terminateds": from_numpy(trajectory.column("terminated", False).astype(bool)),
+        "truncateds": from_numpy(trajectory.column("truncated", False).astype(bool)),
+    }
+    known = trajectory.columns.get("action_logp", trajectory.columns.get("logp"))
+    if known is not None and isinstance(known, np.ndarray):
+        columns["action_logp"] = from_numpy(known.astype(np.float32).reshape(n))
+    elif logp is not None:
+        columns["action_logp"] = from_numpy(np.full(n, logp, dtype=np.float32))
+    return pa.table(columns)
+
+
+def _observed(cells: Any, n: int, flat_space: Any, trajectory: Trajectory) -> pa.Array:
+    if flat_space is not None and isinstance(cells, (dict, tuple)):
+        cells = _flattened(cells, n, flat_space)
+    return _cells(cells[:n] if not isinstance(cells, (dict, tuple)) else cells, "observations", trajectory)
+
+
+def _flattened(cells: Any, n: int, space: Any) -> Any:
+    spaces = need("gymnasium", extra="gym", why="to_rllib(flatten=True)").spaces
+    return np.stack([spaces.flatten(space, _at(cells, i)) for i in range(n)])
+
+
+def _at(cells: Any, i: int) -> Any:
+    if isinstance(cells, dict):
+        return {name: _at(part, i) for name, part in cells.items()}
+    return tuple(_at(part, i) for part in cells) if isinstance(cells, tuple) else cells[i]
+
+
+def _cells(cells: Any, what: str, trajectory: Trajectory) -> pa.Array:
+    if isinstance(cells, list):
+        try:
+            cells = np.asarray(cells)
+        except ValueError:
+            cells = np.zeros(0, dtype=object)
+    if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
+        found = "of several parts" if isinstance(cells, (dict, tuple)) else "of changing shape, or no numbers"
+        raise BadInput(
+            f"to_rllib(): the {what} of episode {trajectory.episode_id} are {found}; RLlib reads numbers of one shape. "
+            "Pass flatten=True for dict and tuple observations."
+        )
+    return from_numpy(cells) if cells.ndim == 1 else fixed_lists(cells)
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name) or "agent"
+
+
+def from_rllib(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
+    """Write RLlib's offline data (Parquet, one row per step) into a run, some rows in memory at a time.
+
+    Args:
+      path: a file, or a folder of files.
+    Raises:
+      BadInput: no such rows. Episodes that RLlib packed whole (`output_write_episodes=True`, its default) are not read:
+        write them with output_write_episodes=False.
+    """
+    files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]
+    if not files or not all(file.exists() for file in files):
+        raise BadInput(f"from_rllib({os.fspath(path)!r}): no Parquet file there.")
+    replay = Replay(recorder)
+    for trajectory in _trajectories(files):
+        replay.add(trajectory)
+    replay.finish()
+    return Exported(replay.episodes, replay.steps)
+
+
+def _trajectories(files: Sequence[Path]) -> Iterator[Trajectory]:
+    """Rows of one episode and agent that follow each other, over the borders of files and batches."""
+    waiting: dict[str, Any] | None = None
+    key: tuple[str, str] | None = None
+    for table in _batches(files):
+        columns = _columns(table)
+        ids = list(zip(columns.pop("eps_id"), columns.pop("agent_id"), strict=True))
+        edges = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1]), len(ids)]
+        for start, stop in pairwise(edges):
+            part = {name: cells[start:stop] for name, cells in columns.items()}
+            if waiting is not None and ids[start] == key:
+                waiting = {name: _joined(waiting.get(name), cells) for name, cells in part.items()}
+                continue
+            if waiting is not None and key is not None:
+                yield _trajectory(key, waiting)
+            waiting, key = part, ids[start]
+    if waiting is not None and key is not None:
+        yield _trajectory(key, waiting)
+
+
+def _batches(files: Sequence[Path]) -> Iterator[pa.Table]:
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            names = set(file.schema_arrow.names)
+            missing = {"eps_id", "obs", "actions", "rewards"} - names
+            if missing:
+                hint = (
+                    " It holds whole episodes; write them with output_write_episodes=False." if "item" in names else ""
+                )
+                raise BadInput(f"from_rllib(): {path} has no column {', '.join(sorted(missing))}.{hint}")
+            for batch in file.iter_batches(batch_size=8192):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch])
+
+
+_NAMES = {"obs": "obs", "actions": "action", "rewards": "reward", "new_obs": "next_obs", "terminateds": "terminated",
+          "truncateds": "truncated", "t": "t", "action_logp": "action_logp"}  # fmt: skip
+
+
+def _columns(table: pa.Table) -> dict[str, Any]:
+    n = table.num_rows
+    found: dict[str, Any] = {}
+    for name in table.column_names:
+        if name in ("eps_id", "agent_id"):
+            found[name] = ["" if value is None else str(value) for value in table[name].to_pylist()]
+        elif name in _NAMES:
+            flat_tree(_NAMES[name], to_cells(table[name]), found)
+        elif name == "dones" and "terminateds" not in table.column_names:
+            found["terminated"] = to_cells(table[name])
+    found.setdefault("agent_id", [""] * n)
+    return found
+
+
+def _joined(one: Any, other: Any) -> Any:
+    return other if one is None else join_cells(one, other)
+
+
+def _trajectory(key: tuple[str, str], columns: Mapping[str, Any]) -> Trajectory:
+    found = dict(columns)
+    n = len(found["reward"])
+    found["reward"] = np.asarray(found["reward"], dtype=np.float64)
+    for name in ("terminated", "truncated"):
+        found[name] = np.asarray(found.get(name, np.zeros(n)), dtype=bool)
+    t = np.asarray(found.pop("t", np.arange(n)), dtype=np.int64)
+    return Trajectory(key[0], key[1], t, found, {}, np.zeros(n, dtype=np.int64), {})

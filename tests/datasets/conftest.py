@@ -1,0 +1,113 @@
+"""Runs with recorded trajectories of several kinds, read back as books."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook import _ending
+from rollbook.capture.gym import RecordEpisodes
+from rollbook.store import seal as store_seal
+
+SPACES = {
+    "vector": gymnasium.spaces.Box(-10, 10, (3,), np.float32),
+    "discrete": gymnasium.spaces.Discrete(5),
+    "dict": gymnasium.spaces.Dict(
+        {
+            "a": gymnasium.spaces.Box(-1, 1, (2,), np.float64),
+            "b": gymnasium.spaces.Dict({"c": gymnasium.spaces.Discrete(4)}),
+        }
+    ),
+    "tuple": gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(3), gymnasium.spaces.Box(0, 1, (2,), np.float32)]),
+    "multi_discrete": gymnasium.spaces.MultiDiscrete([3, 4]),
+    "multi_binary": gymnasium.spaces.MultiBinary(4),
+    "image": gymnasium.spaces.Box(0, 255, (9, 10, 3), np.uint8),
+}
+
+
+class Sampled(gymnasium.Env[Any, Any]):
+    """Random observations of a space, infos of some kinds, episodes of the lengths given. Keeps what it gave out."""
+
+    def __init__(self, observed: Any, acted: Any, lengths: list[int], truncate: bool = False) -> None:
+        self.observation_space, self.action_space, self._lengths = observed, acted, lengths
+        self._truncate = truncate
+        self.spec = None
+        self.given: list[dict[str, Any]] = []
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        obs = self.observation_space.sample()
+        self.given.append({"obs": [obs], "action": [], "reward": [], "seed": seed})
+        return obs, {}
+
+    def step(self, action: Any) -> Any:
+        now = self.given[-1]
+        obs, reward = self.observation_space.sample(), 0.1 * len(now["action"]) - 0.25
+        now["obs"].append(obs)
+        now["action"].append(action)
+        now["reward"].append(reward)
+        over = len(now["action"]) >= self._lengths[(len(self.given) - 1) % len(self._lengths)]
+        info = {"x": np.float32(len(now["action"])), "flag": bool(over), "word": "go"}
+        return obs, reward, over and not self._truncate, over and self._truncate, info
+
+
+def play(env: Any, episodes: int, seed: int = 3) -> None:
+    env.action_space.seed(seed)
+    for number in range(episodes):
+        env.reset(seed=seed + number)
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            over = terminated or truncated
+
+
+@pytest.fixture
+def new_run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Makes strict runs without a keeper. `seal` does what the keeper would do at the end, in this process."""
+    runs: list[Any] = []
+
+    def make(name: str = "run", **more: Any) -> Any:
+        run = rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True, **more)
+        runs.append(run)
+        return run
+
+    yield make
+    for run in runs:
+        _ending.forget(run)
+        run.writer.close()
+        run.status = "finished"
+
+
+def seal(run: Any) -> Any:
+    """The sealed book of a run."""
+    run.writer.close()
+    store_seal.seal(run.folder, final=True)
+    return run.book
+
+
+@pytest.fixture(name="seal")
+def seal_fixture() -> Any:
+    return seal
+
+
+@pytest.fixture
+def recorded(new_run: Any) -> Callable[..., tuple[Any, list[dict[str, Any]]]]:
+    """(a sealed book, what its environment gave out) for an observation and an action space by name."""
+
+    def make(observed: str, acted: str, lengths: tuple[int, ...] = (4, 6), episodes: int = 3, **more: Any) -> Any:
+        env = Sampled(SPACES[observed], SPACES[acted], list(lengths), **more)
+        run = new_run(f"{observed}-{acted}")
+        wrapped = RecordEpisodes(env, run.scope("train"), steps=True)
+        play(wrapped, episodes)
+        wrapped.close()
+        return seal(run), env.given
+
+    return make

@@ -1,0 +1,170 @@
+"""Trajectories read back from a book, episode by episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rollbook.capture.episodes import EpisodeRecorder
+from rollbook.capture.transitions import TransitionRecorder
+from rollbook.datasets import StepSource
+from rollbook.datasets._whole import Exported, whole_trajectories
+from rollbook.errors import BadInput
+
+
+def assert_rows(tree: Any, samples: list[Any]) -> None:
+    """`tree` holds arrays [rows, ...]; `samples` one sample of the space per row."""
+    first = samples[0]
+    if isinstance(first, dict):
+        assert set(tree) == set(first)
+        for name in first:
+            assert_rows(tree[name], [sample[name] for sample in samples])
+    elif isinstance(first, tuple):
+        assert isinstance(tree, tuple)
+        for i in range(len(first)):
+            assert_rows(tree[i], [sample[i] for sample in samples])
+    else:
+        expected = np.stack([np.asarray(sample) for sample in samples])
+        assert tree.dtype == expected.dtype
+        np.testing.assert_array_equal(tree, expected)
+
+
+@pytest.mark.parametrize("observed", ["vector", "discrete", "dict", "tuple", "multi_discrete", "multi_binary", "image"])
+def test_every_kind_of_observation_comes_back_as_its_space_has_it(recorded: Any, observed: str) -> None:
+    book, given = recorded(observed, "discrete")
+    source = StepSource(book)
+    space = source.space("observation")
+    found = list(source)
+    assert len(found) == len(given) == 3
+    for trajectory, truth in zip(found, given, strict=True):
+        assert trajectory.is_whole
+        assert_rows(trajectory.observations(space), truth["obs"])
+        assert_rows(trajectory.next_observations(space), truth["obs"][1:])
+        assert_rows(trajectory.actions(source.space("action")), truth["action"])
+        assert trajectory.columns["reward"].tolist() == truth["reward"]
+        assert trajectory.row["seed"] == truth["seed"]
+
+
+@pytest.mark.parametrize("acted", ["vector", "dict", "tuple", "multi_discrete", "multi_binary"])
+def test_every_kind_of_action_comes_back_as_its_space_has_it(recorded: Any, acted: str) -> None:
+    book, given = recorded("vector", acted)
+    source = StepSource(book)
+    for trajectory, truth in zip(source, given, strict=True):
+        assert_rows(trajectory.actions(source.space("action")), truth["action"])
+
+
+def test_a_run_that_is_still_written_is_read_as_well(new_run: Any) -> None:
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True)
+    recorder.begin(obs=np.zeros(2, np.float32))
+    for t in range(3):
+        recorder.step(1.0, t == 2, action=t, next_obs=np.full(2, t + 1, np.float32))
+    (trajectory,) = StepSource(run.book)
+    assert trajectory.observations().tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
+    assert trajectory.observations().dtype == np.float32
+
+
+def test_episodes_are_chosen_by_id_by_their_row_and_by_agent(new_run: Any) -> None:
+    run = new_run()
+    with TransitionRecorder(run.scope("train")) as transitions:
+        for episode, reward in (("x", 1.0), ("y", 2.0), ("z", 3.0)):
+            for agent in ("a", "b"):
+                transitions.add(
+                    obs=0, action=0, reward=reward, next_obs=1, terminated=True, agent=agent, episode_id=episode
+                )
+    book = run.book
+    by_id = StepSource(book, episodes=["z", "x"], agents=["b"])
+    assert [(t.episode_id, t.agent) for t in by_id] == [("z", "b"), ("x", "b")]
+    by_row = StepSource(book, episodes=lambda row: row["return"] > 3.0)
+    assert [(t.episode_id, t.agent) for t in by_row] == [("y", "a"), ("y", "b"), ("z", "a"), ("z", "b")]
+    assert StepSource(book).agents == ["a", "b"]
+
+
+def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> None:
+    run = new_run()
+    with TransitionRecorder(run.scope("train")) as transitions:
+        for t in range(20):
+            for env in range(5):
+                transitions.add(obs=[t, env], action=env, reward=t, env_index=env, terminated=t == 19)
+    for trajectory in StepSource(seal(run)):
+        env = trajectory.row["env_index"]
+        assert trajectory.columns["action"].tolist() == [env] * 20
+        assert trajectory.t.tolist() == list(range(20))
+
+
+def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.store import encode
+
+    monkeypatch.setattr(encode, "ROW_GROUP_BYTES", 3000)
+    book, given = recorded("vector", "discrete", (30,), episodes=12)
+    source = StepSource(book, cache_bytes=6000)
+    most = 0
+    for trajectory, truth in zip(source, given, strict=True):
+        assert_rows(trajectory.observations(), truth["obs"])
+        most = max(most, sum(table.nbytes for table in source._cache.values()))
+    groups = sum(len(piece.part.row_groups) for piece in source._pieces if piece.part is not None)
+    assert groups > 5
+    assert most < 40_000
+
+
+def test_what_a_rewind_abandoned_is_left_out(new_run: Any) -> None:
+    run = new_run()
+
+    def episode(reward: float) -> None:
+        recorder = EpisodeRecorder(run.scope("train"), steps=True)
+        recorder.begin(obs=0)
+        recorder.step(reward, True, action=0, next_obs=1)
+
+    run.clock(env_step=1)
+    episode(1.0)
+    run.log({"x": 1.0}, env_step=1)
+    run.log({"x": 1.0}, env_step=2)
+    run.clock(env_step=3)
+    episode(2.0)
+    run.rewind(env_step=2)
+    episode(3.0)
+    rewards = sorted(t.columns["reward"].tolist()[0] for t in StepSource(run.book))
+    assert rewards == [1.0, 3.0]
+    assert len(list(StepSource(run.book, attempts="all"))) == 3
+
+
+def test_a_run_without_trajectories_says_how_to_record_some(new_run: Any) -> None:
+    run = new_run()
+    run.log({"x": 1.0})
+    with pytest.raises(BadInput, match="RecordEpisodes"):
+        StepSource(run.book)
+
+
+def test_running_data_alone_is_no_trajectory(new_run: Any) -> None:
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"))
+    recorder.begin()
+    recorder.step(1.0, True, info={"data": {"running": {"x": 1}}})
+    with pytest.raises(BadInput, match="holds no trajectory"):
+        StepSource(run.book)
+
+
+def test_an_unfinished_episode_ends_truncated_at_its_last_known_observation(new_run: Any) -> None:
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True)
+    recorder.begin(obs=0)
+    for t in range(600):  # more than a chunk; the rest is lost with the process
+        recorder.step(1.0, action=t, next_obs=t + 1)
+    told = Exported()
+    (trajectory,) = whole_trajectories(StepSource(run.book), told)
+    assert (len(trajectory), told.cut) == (511, 1)
+    assert trajectory.observations()[-1] == 511
+    assert trajectory.columns["truncated"].tolist() == [False] * 510 + [True]
+
+
+def test_trajectories_with_gaps_are_counted_and_left_out(new_run: Any) -> None:
+    run = new_run()
+    with TransitionRecorder(run.scope("train")) as transitions:
+        for t in (0, 1, 3):
+            transitions.add(obs=t, action=0, reward=1.0, next_obs=t + 1, terminated=t == 3, episode_id="gap", t=t)
+        transitions.add(obs=0, action=0, reward=1.0, next_obs=1, terminated=True, episode_id="whole")
+    told = Exported()
+    assert [t.episode_id for t in whole_trajectories(StepSource(run.book), told)] == ["whole"]
+    assert (told.episodes, told.with_gaps) == (1, 1)
