@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -118,3 +119,9 @@ def test_the_table_loads_nothing_heavy() -> None:
         check=True,
     )
     assert not {"numpy", "torch", "typing", "dataclasses", "pyarrow"} & set(json.loads(done.stdout))
+
+
+def test_the_page_of_adapters_lists_every_name_with_its_definition() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "adapters" / "index.md").read_text(encoding="utf-8")
+    for entry in keys.TABLE:
+        assert f"| `{entry.name}` | {entry.definition} | {entry.unit} | {entry.clock} |" in page

@@ -119,7 +119,7 @@ def test_saving_without_the_package_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     logger = Logger(str(tmp_path), run=run)
     logger.setup_tf_saver("session", inputs={}, outputs={})
-    with pytest.warns(RollbookWarning, match="tensorflow"):
+    with pytest.warns(RollbookWarning, match="pip install tensorflow"):
         logger.save_state({"x": 1})
     assert (tmp_path / "vars.pkl").exists()
 

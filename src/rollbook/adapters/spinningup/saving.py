@@ -7,7 +7,7 @@ import shutil
 import warnings
 from importlib import import_module
 
-from rollbook._optional import need
+from rollbook.errors import MissingExtra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suffix"]
+
+
+def _need(package: str, why: str) -> Any:
+    """A package of the user's own choice: no extra of ours brings it."""
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as err:
+        if (err.name or "").partition(".")[0] != package:
+            raise
+        message = f"{why} of the Spinning Up adapter needs {package}, which is not installed: pip install {package}"
+        raise MissingExtra(message) from None
 
 
 def suffix(itr: int | None) -> str:
@@ -51,7 +62,7 @@ def save_vars(state: Any, folder: str, itr: int | None) -> str:
 
 def save_model(model: Any, folder: str, itr: int | None) -> str:
     """Write pyt_save/model<itr>.pt, the whole object as torch pickles it; returns its path."""
-    torch = need("torch", extra="spinningup", why="setup_pytorch_saver of the Spinning Up adapter")
+    torch = _need("torch", "setup_pytorch_saver()")
     where = os.path.join(folder, "pyt_save")
     os.makedirs(where, exist_ok=True)
 
@@ -65,7 +76,7 @@ def save_model(model: Any, folder: str, itr: int | None) -> str:
 
 def _tensorflow() -> Any:
     """TensorFlow 1's face: of TensorFlow 1 itself, or what TensorFlow 2 keeps of it."""
-    tf = need("tensorflow", extra="spinningup", why="setup_tf_saver of the Spinning Up adapter")
+    tf = _need("tensorflow", "setup_tf_saver()")
     return tf if hasattr(getattr(tf, "saved_model", None), "simple_save") else tf.compat.v1
 
 
@@ -95,7 +106,7 @@ def restore_tf_graph(sess: Any, fpath: str) -> dict[str, Any]:
     """
     tf = _tensorflow()
     tf.saved_model.loader.load(sess, [tf.saved_model.tag_constants.SERVING], fpath)
-    joblib = need("joblib", extra="spinningup", why="restore_tf_graph of the Spinning Up adapter")
+    joblib = _need("joblib", "restore_tf_graph()")
     info = joblib.load(os.path.join(fpath, "model_info.pkl"))
     graph = tf.get_default_graph()
     names = {**info["inputs"], **info["outputs"]}
