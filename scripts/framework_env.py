@@ -92,7 +92,7 @@ GROUPS: dict[str, Group] = {
         modules=("ding", "lzero", "zoo"),
     ),
     "mrl": Group(
-        packages=("mrl-pypi==0.1.5", "pandas<2"),
+        packages=("mrl-pypi==0.1.5", "pandas<2", "pyarrow<22"),  # later ones need numpy 2
         overrides=("setuptools>=60,<81", "numpy<2", "pandas<2"),
         modules=("torch", "pandas", "rdkit"),
     ),
@@ -128,6 +128,14 @@ GROUPS: dict[str, Group] = {
         torch=False,
         modules=("neptune",),
     ),
+    # TRL and transformers ask for no particular torch; the override keeps the CPU wheel that pip was told of.
+    "trl": Group(
+        packages=("trl>=1.16,<1.17", "transformers", "pandas"),
+        modules=("torch", "transformers", "trl"),
+    ),
+    # Its training needs a serving engine (vLLM or SGLang) and GPUs: only its logger and its dumps are tested.
+    "verl": Group(packages=("verl==0.9.1",), modules=("verl.utils.tracking",)),
+    "jax": Group(packages=("jax[cpu]>=0.6",), torch=False, modules=("jax",)),
 }
 
 
