@@ -41,7 +41,7 @@ class FirstSeen:
     def add(self, columns: dict[str, Any]) -> None:
         """Take in the rows whose sample is not known yet. `columns["samples"]` names them."""
         chosen = []
-        for place, sample in enumerate(columns["samples"]):
+        for place, sample in enumerate(columns.get("samples", ())):
             try:
                 if sample in self._known:
                     continue

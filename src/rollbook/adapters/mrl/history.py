@@ -66,6 +66,11 @@ class BatchHistory:
         self._recent_items = 0
         self._blocks: OrderedDict[int, dict[int, dict[str, Any]]] = OrderedDict()
 
+    @property
+    def holds_all(self) -> bool:
+        """Whether every batch is at hand, so that the book need not be asked."""
+        return len(self._recent) == self.length
+
     def append(self, columns: dict[str, Any]) -> None:
         """The columns of the next batch; every one is as long as the batch."""
         self._recent.append(columns)

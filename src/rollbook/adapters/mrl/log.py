@@ -173,8 +173,13 @@ class Log(Callback):
         first = self._first_seen
         if first is None:
             first = FirstSeen()
-            for _, columns in reading.all_batches(self.run.book, self.batch_log.terms):
-                first.add(columns)
+            history = self.batch_log.history
+            if history.holds_all:
+                for batch in range(history.length):
+                    first.add(history.get(batch))
+            else:
+                for _, columns in reading.all_batches(self.run.book, self.batch_log.terms):
+                    first.add(columns)
             self._first_seen = first
         if not len(first):
             return frame_of({term: [] for term in self.batch_log.terms})
