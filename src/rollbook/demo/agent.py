@@ -130,7 +130,8 @@ class Agent:
     ) -> dict[str, float]:
         """One gradient step; the derivatives are written out by hand."""
         size, rows = len(actions_B), np.arange(len(actions_B))
-        advantages_B = (advantages_B - advantages_B.mean()) / (advantages_B.std() + 1e-8)
+        # Scaled to one, but never up: where all goes well, what is left is noise, and blown up it undoes the learning.
+        advantages_B = (advantages_B - advantages_B.mean()) / max(1.0, float(advantages_B.std()))
 
         log_probs_BA = _log_softmax(self._policy.forward(observations_BO))
         probs_BA = np.exp(log_probs_BA)

@@ -29,10 +29,10 @@ GOAL = 475.0
 CONFIG: dict[str, Any] = {
     "env": "CartPole-v1",
     "algo": "ppo",
-    "env_steps": 200_000,
+    "env_steps": 100_000,
     "n_envs": 8,
     "rollout_steps": 128,
-    "learning_rate": 1e-3,
+    "learning_rate": 2.5e-3,
     "checkpoint_every_updates": 10,
     "evaluation_episodes": 20,
     "agent": {"hidden": 64, "gamma": 0.99, "trace": 0.95, "clip": 0.2, "passes": 10, "batch_size": 256},

@@ -37,7 +37,7 @@ def main(
     Args:
       seed: of agent and environments; None counts up from run to run, so that two demos are two different runs.
       resume: the id of an unfinished demo run, or "" for the newest; None starts a new one.
-      steps: environment steps to train for; 200,000 if not said.
+      steps: environment steps to train for; 100,000 if not said.
       dir: the folder of runs.
     Returns:
       The exit status: 0, or 130 after Ctrl-C, when the run is closed as killed and the way to go on is said.
