@@ -28,8 +28,8 @@ demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook recor
 test: lint types layers pytest  ## everything that must hold: style, types, layering, tests
 
 lint: $(VENV)/.has-dev  ## style, with ruff
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check src tests benchmarks examples scripts
+	$(BIN)/ruff format --check --quiet src tests benchmarks examples scripts
 
 types: $(VENV)/.has-dev  ## types, with mypy --strict
 	$(BIN)/mypy

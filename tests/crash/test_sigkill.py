@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rollbook.store.reader import Book
 from tortured import SLOTS, Progress
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from journal_reading import Read, read_frames, read_rows
 
+from journal_reading import Read, read_frames, read_rows
 from rollbook.errors import LoggingFailed, RollbookWarning
 from rollbook.journal.bill import Bill
 from rollbook.journal.writer import Writer

@@ -53,7 +53,7 @@ def train(run: Run) -> float:
     if run.resumed and (restored := run.restore("last")):
         agent.load_state_dict(restored.state)
         env_step, updates = restored.clocks["env_step"], restored.clocks["epoch"]
-        mean = restored.score
+        mean = mean if restored.score is None else restored.score
 
     envs = capture.gym.RecordEpisodes(_environments(config), run.scope("train"))
     observations, _ = envs.reset(seed=_seed(seed, env_step))
