@@ -116,7 +116,7 @@ class Algorithm:
             env="Plant", enable_env_runner_and_connector_v2=True, to_dict=lambda: {"lr": 0.1}
         )
         self.logdir, self.iteration, self.cleaned = str(logdir), 0, False
-        self._trial_info = trial
+        self._storage = trial.storage if trial is not None else None
 
     def cleanup(self) -> None:
         self.cleaned = True
@@ -126,7 +126,9 @@ class Trial:
     """One of Tune's trials."""
 
     def __init__(self, place: Path, trial_id: str = "t_00000", **config: Any) -> None:
-        self.trial_id, self.experiment_dir_name, self.status = trial_id, "exp", "PENDING"
+        self.trial_id, self.status = trial_id, "PENDING"
+        folder = f"PPO_Plant_{trial_id}_2026-11-20_10-00-00"
+        self.storage = types.SimpleNamespace(experiment_dir_name="exp", trial_dir_name=folder)
         self.local_path, self.config = str(place / trial_id), config
         self.checkpoint: Any = None
         self.latest_checkpoint_result: Any = None
@@ -138,11 +140,6 @@ class Trial:
 
     def __str__(self) -> str:
         return f"PPO_Plant_{self.trial_id}"
-
-    @property
-    def info(self) -> Any:
-        """What the trial's own process knows of it."""
-        return types.SimpleNamespace(experiment_name="exp", trial_id=self.trial_id, trial_name=str(self))
 
 
 def install(monkeypatch: pytest.MonkeyPatch, version: str | None = "2.60.0") -> Any:

@@ -157,7 +157,7 @@ def test_a_trial_that_is_tried_again_goes_back_to_its_checkpoint(rllib: Any, fak
     trial = fakes.Trial(tmp_path)
     kind = rllib.callbacks(tmp_path / "runs", sinks=(), keeper="inline", strict=True)
     for attempt in (1, 2):
-        algorithm = fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=trial.info)
+        algorithm = fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=trial)
         callback = kind()
         callback.on_algorithm_init(algorithm=algorithm)
         if attempt == 2:
@@ -168,7 +168,7 @@ def test_a_trial_that_is_tried_again_goes_back_to_its_checkpoint(rllib: Any, fak
             callback.on_train_result(algorithm=algorithm, result=result)
         algorithm.cleanup()
     book = only_book(tmp_path / "runs")
-    assert book.id == run_id("exp", trial.trial_id)
+    assert book.id == run_id("exp", trial.storage.trial_dir_name)
     assert [(row["epoch"], row["x"]) for row in book.metrics(["x"], x="epoch").to_pylist()] == [(1, 1), (2, 2), (3, 2)]
 
 

@@ -13,6 +13,7 @@ import pytest
 import rollbook
 from rollbook.adapters.rllib.identity import run_id
 
+FOLDER = "PPO_Plant_t_0_2026-11-20_10-00-00"
 OPTIONS: dict[str, Any] = {"sinks": (), "keeper": "inline"}
 
 
@@ -50,7 +51,7 @@ def test_each_trial_is_one_run_with_its_config_and_how_it_ended(rllib: Any, fake
     logger.on_experiment_end([good, bad])
     found = books(tmp_path / "runs")
     assert {name: book.status for name, book in found.items()} == {"t_0": "finished", "t_1": "crashed"}
-    assert found["t_0"].id == run_id("exp", "t_0")
+    assert found["t_0"].id == run_id("exp", FOLDER)
     assert (found["t_0"].project, found["t_0"].name, found["t_0"].group) == ("exp", "PPO_Plant_t_0", "exp")
     assert found["t_1"].config == {"lr": 0.2}
     assert "own mistake" in found["t_1"].text("error")["text"][0].as_py()
@@ -105,8 +106,8 @@ def test_the_driver_opens_the_run_before_the_trials_process_and_only_once_it_is_
     placed.init_local_path()
     logger = rllib.RollbookTune()
     logger.on_step_begin(0, [waiting, placed])
-    assert [book.id for book in rollbook.open(tmp_path / "runs")] == [run_id("exp", "t_0")]
-    callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=placed.info)
+    assert [book.id for book in rollbook.open(tmp_path / "runs")] == [run_id("exp", FOLDER)]
+    callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=placed)
     callback.on_algorithm_init(algorithm=algorithm)
     assert not callback.run.writer.main
     said = result(1, x=1.0)
@@ -123,7 +124,7 @@ def test_the_driver_opens_the_run_before_the_trials_process_and_only_once_it_is_
 def test_whoever_opened_the_run_logs_its_results_and_nobody_twice(rllib: Any, fakes: Any, tmp_path: Path) -> None:
     trial = fakes.Trial(tmp_path, "t_0")
     kind, logger = rllib.callbacks(tmp_path / "runs", **OPTIONS), rllib.RollbookTune(tmp_path / "runs", **OPTIONS)
-    callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=trial.info)
+    callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=trial)
     callback.on_algorithm_init(algorithm=algorithm)
     logger.log_trial_start(trial)
     said = result(1, x=1.0)

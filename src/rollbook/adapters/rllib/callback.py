@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
@@ -14,7 +15,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.errors import BadInput
@@ -22,6 +23,7 @@ from rollbook.errors import BadInput
 __all__ = ["RollbookCallback", "callbacks"]
 
 _ADDRESS = "_rollbook_address"
+_TIMESTAMP = re.compile(r"_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")
 
 
 def callbacks(
@@ -92,17 +94,19 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     def on_algorithm_init(self, *, algorithm: Any, **_: Any) -> None:
         """Open the trial's run, or join it if the driver has opened it, and hand it to every env runner."""
-        trial = getattr(algorithm, "_trial_info", None)
         config = algorithm.config
+        # An Algorithm loses the trial's id on its way from Tune (its trial_id is "default"); where it saves to is left.
+        experiment, trial = names_of(getattr(algorithm, "_storage", None))
         self.run = open_run(
             self.settings or Settings(),
-            experiment=str(trial.experiment_name or "tune") if trial is not None else None,
-            trial_id=str(trial.trial_id) if trial is not None else "",
-            trial_name=str(trial.trial_name) if trial is not None else "",
+            experiment=experiment,
+            trial=trial,
+            trial_name=_TIMESTAMP.sub("", trial),
             fallback=(_env_name(config), type(algorithm).__name__),
             config=plain_config(config),
         )
         self._count = Counter(self.run)
+        self._end_with(algorithm)
         if not getattr(config, "enable_env_runner_and_connector_v2", True):
             self._count(
                 "rllib/old_stack",
@@ -111,7 +115,6 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             )
             return
         self._count.guard("rllib/hand_over", "handing the run to the env runners", lambda: self._hand_to_all(algorithm))
-        self._end_with(algorithm)
 
     def _hand_to_all(self, algorithm: Any) -> None:
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):

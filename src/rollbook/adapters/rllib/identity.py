@@ -20,17 +20,28 @@ if TYPE_CHECKING:
 
     from rollbook.run import Run
 
-__all__ = ["Settings", "open_run", "plain_config", "run_id"]
+__all__ = ["Settings", "names_of", "open_run", "plain_config", "run_id"]
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOIN_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
 
-def run_id(experiment: str, trial_id: str) -> str:
-    """The id of the run of a trial: ten letters and digits that follow from the two names (50 bits)."""
-    digest = hashlib.blake2b(f"{experiment}\0{trial_id}".encode(), digest_size=10).digest()
+def run_id(experiment: str, trial: str) -> str:
+    """The id of the run of a trial: ten letters and digits (50 bits) that follow from the names of their folders."""
+    digest = hashlib.blake2b(f"{experiment}\0{trial}".encode(), digest_size=10).digest()
     return "".join(_LETTERS[byte & 31] for byte in digest)
+
+
+def names_of(storage: Any) -> tuple[str | None, str]:
+    """The names of the experiment's and the trial's folder, which driver and trial both know; (None, "") without Tune.
+
+    Args:
+      storage: what Tune saves a trial by: `trial.storage` in the driver, `_storage` of a trainable.
+    """
+    experiment = getattr(storage, "experiment_dir_name", None)
+    trial = getattr(storage, "trial_dir_name", None)
+    return (str(experiment), str(trial)) if experiment and trial else (None, "")
 
 
 class Settings:
@@ -75,7 +86,7 @@ def open_run(
     settings: Settings,
     *,
     experiment: str | None = None,
-    trial_id: str = "",
+    trial: str = "",
     trial_name: str = "",
     fallback: tuple[str, str] = ("rllib", "run"),
     config: Any = None,
@@ -83,7 +94,9 @@ def open_run(
     """Make the run of a trial, continue it if it is an ended one, or join it if another process writes it now.
 
     Args:
-      experiment: name of the experiment; None without Tune: then each call makes a run of its own.
+      experiment, trial: names of their folders (see `names_of`); None without Tune: then each call makes a run of its
+        own.
+      trial_name: what the run is called, unless the settings say it.
       fallback: project and name where neither the settings nor Tune say anything.
       config: the algorithm's configuration.
     Returns:
@@ -94,7 +107,7 @@ def open_run(
     from rollbook._session import attach, init
 
     options = dict(settings.options)
-    identity = options.pop("run_id", None) or (run_id(experiment, trial_id) if experiment is not None else None)
+    identity = options.pop("run_id", None) or (run_id(experiment, trial) if experiment is not None else None)
     project = settings.project or clean_name(experiment, fallback[0]) if experiment is not None else settings.project
     project = project or clean_name(fallback[0], "rllib")
     name = settings.name or clean_name(trial_name, fallback[1])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from rollbook.adapters._run import Counter
-from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker
 from rollbook.errors import BadInput
 
@@ -113,11 +113,11 @@ class RollbookLogger(Logger):
         self._walker = Walker(options.pop("include", None), options.pop("exclude", None))
         settings = Settings(options.pop("dir", None), options.pop("project", None), options.pop("name", None), options)
         trial = self.trial
-        experiment = getattr(trial, "experiment_dir_name", None)
+        experiment, folder = names_of(getattr(trial, "storage", None))
         self.run = open_run(
             settings,
-            experiment=str(experiment) if experiment else None,
-            trial_id=str(getattr(trial, "trial_id", "")),
+            experiment=experiment,
+            trial=folder,
             trial_name=str(trial) if trial is not None else "",
             config=plain_config(self.config),
         )

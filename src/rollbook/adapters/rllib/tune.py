@@ -14,7 +14,7 @@ from ray.tune.logger import LoggerCallback
 from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, open_run, plain_config
+from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.errors import BadInput
 
@@ -149,10 +149,11 @@ class _Trial:
     """The run of one trial."""
 
     def __init__(self, trial: Any, settings: Settings, walker: Walker) -> None:
+        experiment, name = names_of(trial.storage)
         self.run = open_run(
             settings,
-            experiment=str(trial.experiment_dir_name),
-            trial_id=str(trial.trial_id),
+            experiment=experiment,
+            trial=name,
             trial_name=str(trial),
             config=plain_config(trial.config),
         )
