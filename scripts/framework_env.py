@@ -267,6 +267,7 @@ def run_tests(wanted: Sequence[str], pytest_args: Sequence[str]) -> int:
     for name, paths in files.items():
         python = build(name)
         env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), ROLLBOOK_FRAMEWORK_GROUP=name)
+        env.setdefault("OMP_NUM_THREADS", "1")  # small networks; several threads on a busy machine wait for each other
         # The project's own pytest options name plugins that these environments do not hold.
         command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
         say(f"\n== {name}: {len(paths)} files")

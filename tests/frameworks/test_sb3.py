@@ -280,3 +280,15 @@ def test_monitor_files_of_either_side_are_read_by_the_other(run: Any, own_place:
     write_monitor(run.book, own_place / "made")
     made = native_load_results(str(own_place / "made"))
     assert made["r"].tolist() == [row["return"] for row in run.book.episodes().to_pylist()]
+
+
+def test_the_example_runs_as_it_stands(own_place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    import runpy
+    import sys
+
+    example = Path(__file__).parents[2] / "examples" / "sb3_ppo.py"
+    monkeypatch.setattr(sys, "argv", [str(example), "--env-steps", "1024"])
+    runpy.run_path(str(example), run_name="__main__")
+    assert "return at 1024 steps" in capsys.readouterr().out
+    (book,) = rollbook.open("runs")
+    assert book.status == "finished"

@@ -1,0 +1,43 @@
+"""The examples of the adapters run as they stand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollbook
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_example(name: str, *arguments: str) -> None:
+    env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_spinning_up_example_learns_and_is_read_back(own_place: Path) -> None:
+    pytest.importorskip("gymnasium")
+    run_example("spinningup_vpg.py", "--epochs", "3", "--steps", "300")
+    (book,) = rollbook.open("runs")
+    assert book.status == "finished"
+    series = book.series("AverageEpRet", x="env_step")
+    assert series.x.tolist() == [300, 600, 900]
+    assert book.config["steps_per_epoch"] == 300
+    assert Path("data/vpg/vpg_s0/progress.txt").exists()
+
+
+def test_the_summary_writer_example_leaves_event_files_and_a_book(own_place: Path) -> None:
+    pytest.importorskip("gymnasium")
+    pytest.importorskip("tensorboard")
+    run_example("tensorboard_writer.py", "--total-timesteps", "2000", "--seed", "4")
+    (book,) = rollbook.open("runs")
+    assert book.status == "finished"
+    assert book.config["seed"] == 4
+    assert len(book.series("losses/td_loss", x="env_step").x) == 20
+    assert len(list(Path("runs").glob("*/events.out.tfevents.*"))) == 1
