@@ -336,7 +336,7 @@ def test_forged_notes_write_nothing_outside_and_are_set_aside(media: Media, reco
     forged: list[Any] = [
         {**good, "path": "../evil.png"},
         {**good, "path": "media/../../evil.png"},
-        {**good, "path": "/tmp/evil.png"},
+        {**good, "path": "/elsewhere/evil.png"},
         {**good, "path": "media/run.json"},
         {**good, "width": 10**9},
         {**good, "width": -1},
