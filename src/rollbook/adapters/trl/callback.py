@@ -1,0 +1,227 @@
+"""`RollbookCallback`: what a trainer of transformers has to say, in a run.
+
+GRPOTrainer(..., callbacks=[RollbookCallback()])
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook._optional import need
+from rollbook.adapters import _versions
+from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters.trl import SUPPORTED
+from rollbook.adapters.trl.advantages import take_from_files, take_from_trainer
+from rollbook.adapters.trl.batches import link_of
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    class _Base:
+        pass
+else:
+    _Base = need("transformers", extra="trl", why="RollbookCallback").TrainerCallback
+    if _versions.installed("trl") is not None:
+        _versions.require("trl", SUPPORTED, extra="trl", why="RollbookCallback")
+
+__all__ = ["RollbookCallback"]
+
+
+class RollbookCallback(_Base):
+    """Joins a training to a run.
+
+    - Each `on_log` is a row under the native keys, with `gradient_step` and `step` at `state.global_step` (and
+      `train_iter`, where the run declares it). `epoch` is a fraction, so it is a value, not a clock.
+    - The arguments, the model's configuration and the versions are the run's config.
+    - Each checkpoint folder is registered where it lies.
+    - Advantages of completions that went through `record_rewards` are attached as soon as they can be known.
+    - A training that resumes from a checkpoint goes on in a resumed run: what came after that checkpoint is hidden.
+
+    Of several processes the first logs scalars and checkpoints; completions come from all of them.
+
+    Args:
+      run: the run or a scope of it; None takes the current run, or opens one with the name of `output_dir`'s folder as
+        project and that of the trainer's arguments (`GRPOConfig` gives "grpo") as name.
+      project, run_options: of a run that is opened here.
+      advantages: "trainer" takes them from the record the trainer keeps of each batch, and from TRL's Parquet files
+        where there is none; "parquet" from the files alone, which need `log_completions=True`, are written
+        every `logging_steps` and hold the last batch; None not at all.
+    """
+
+    def __init__(
+        self,
+        run: Any = None,
+        *,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        advantages: str | None = "trainer",
+    ) -> None:
+        super().__init__()
+        if run is False:
+            raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
+        if advantages not in ("trainer", "parquet", None):
+            raise BadInput(f"RollbookCallback(advantages={advantages!r}): pass 'trainer', 'parquet' or None")
+        self.run: Any = None if run is None else find_run(run, project="", name="")[0]
+        self._project, self._options, self._advantages = project, dict(run_options or {}), advantages
+        self._owned = False
+        self._count = Counter(self.run)
+        self._last_file = -1
+
+    # -- what transformers calls
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Open the run if there is none, and keep the configuration."""
+        self._join(args, state)
+        guard = self._count.guard
+        guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
+        guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
+        guard("rewind", "going back to the checkpoint", lambda: self._follow_resume(state))
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """One row under the native keys."""
+        self._join(args, state)  # evaluate() without train() logs too
+        if state.is_world_process_zero and logs:
+            self.run.log(logs, **self._clocks(state))
+        self._take_advantages(args)
+
+    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """The advantages of a new batch are known."""
+        self._take_advantages(args)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """The advantages of a new batch are known."""
+        self._take_advantages(args)
+
+    def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """The advantages of an evaluated batch are known."""
+        self._take_advantages(args)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Register the checkpoint folder."""
+        if self.run is not None and state.is_world_process_zero:
+            self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take the last advantages and say how it ended."""
+        if self.run is None:
+            return
+        self._take_advantages(args)
+        if state.is_world_process_zero:
+            self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
+
+    def close(self) -> None:
+        """Finish the run if this callback opened it; at the end of the program this happens by itself."""
+        if self._owned and self.run is not None:
+            self.run.finish()
+
+    # -- beginning
+
+    def _join(self, args: Any, state: Any) -> None:
+        if self.run is not None:
+            return
+        options = {"clocks": ("train_iter",), "seed": getattr(args, "seed", None), **self._options}
+        if self._project is not None:
+            options["project"] = self._project
+        if getattr(state, "max_steps", 0) > 0:
+            options.setdefault("total", {"gradient_step": int(state.max_steps)})
+        folder = os.path.basename(os.path.abspath(str(getattr(args, "output_dir", None) or "runs")))
+        name = type(args).__name__.removesuffix("Config").lower() or "train"
+        from rollbook._session import current_run
+
+        # A run that is open already is taken, unless other options were asked for.
+        found = None if self._options or self._project is not None else current_run()
+        self.run, self._owned = (
+            (found, False) if found is not None else find_run(None, project=folder, name=name, options=options)
+        )
+        self._count = Counter(self.run)
+
+    def _keep_config(self, args: Any, model: Any) -> None:
+        if int(getattr(args, "process_index", 0) or 0):
+            return
+        config = self.run.run.config
+        found: dict[str, Any] = dict(args.to_dict())  # tokens are masked there
+        described = getattr(model, "config", None)
+        if described is not None and callable(getattr(described, "to_dict", None)):
+            found["model"] = described.to_dict()
+        for name in ("trl", "transformers", "torch"):
+            version = _versions.installed(name)
+            if version is not None:
+                found[f"{name}_version"] = version
+        config.update({key: value for key, value in found.items() if key not in config})
+
+    def _link(self, args: Any, kwargs: Mapping[str, Any]) -> None:
+        link = link_of(self.run)
+        link.rank = int(getattr(args, "process_index", 0) or 0)
+        link.num_generations = getattr(args, "num_generations", None)
+        link.num_generations_eval = getattr(args, "num_generations_eval", None) or link.num_generations
+        link.max_length = getattr(args, "max_completion_length", None)
+        link.weights = getattr(args, "reward_weights", None)
+        link.wants_advantages = self._advantages is not None
+        ends: set[int] = set()
+        generation = getattr(kwargs.get("model"), "generation_config", None)
+        tokenizer = kwargs.get("processing_class")
+        tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # a processor has one inside
+        for holder in (generation, tokenizer):
+            for name in ("eos_token_id", "pad_token_id"):
+                value = getattr(holder, name, None)
+                ends.update(value if isinstance(value, (list, tuple)) else [value] if value is not None else [])
+        link.ends = frozenset(ends)
+
+    def _follow_resume(self, state: Any) -> None:
+        run, reached = self.run.run, int(state.global_step)
+        if run.resumed and run.writer.main and 0 < reached < _furthest(run):
+            run.rewind(gradient_step=reached)
+
+    # -- going on
+
+    def _clocks(self, state: Any) -> dict[str, int]:
+        now = int(state.global_step)
+        clocks = {"gradient_step": now, "step": now}
+        if "train_iter" in self.run.run.writer.clocks:
+            clocks["train_iter"] = now
+        return clocks
+
+    def _take_advantages(self, args: Any) -> None:
+        if self.run is None or self._advantages is None or not link_of(self.run).waiting:
+            return
+        self._count.guard("trl_advantages", "attaching advantages", lambda: self._do_take(args))
+
+    def _do_take(self, args: Any) -> None:
+        if self._advantages == "trainer" and take_from_trainer(self.run):
+            return
+        if getattr(args, "log_completions", False):
+            self._last_file = take_from_files(self.run, str(args.output_dir), self._last_file)
+
+    def _register(self, args: Any, state: Any) -> None:
+        path = os.path.join(str(args.output_dir), f"checkpoint-{state.global_step}")
+        if not os.path.isdir(path):
+            return
+        score = None
+        wanted = getattr(args, "metric_for_best_model", None)
+        if wanted:
+            for key in (wanted, f"eval_{wanted}"):
+                for row in reversed(state.log_history):
+                    if row.get("step") == state.global_step and row.get(key) is not None:
+                        score = float(row[key])
+                        break
+        higher = getattr(args, "greater_is_better", None)
+        self.run.run.save_checkpoint(
+            path=path, score=score, higher_is_better=higher is not False, rng=False, **self._clocks(state)
+        )
+
+    def _sum_up(self, state: Any) -> None:
+        summary = self.run.run.summary
+        summary["global_step"] = int(state.global_step)
+        summary["stopped_by"] = "max_steps" if state.global_step >= state.max_steps else "callback"
+        if getattr(state, "best_metric", None) is not None:
+            summary["best_metric"] = float(state.best_metric)
+            summary["best_model_checkpoint"] = str(state.best_model_checkpoint)
+
+
+def _furthest(run: Any) -> int:
+    """How far the gradient steps of a resumed run had come."""
+    found = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
+    return max((reading for reading in found if reading is not None), default=0)

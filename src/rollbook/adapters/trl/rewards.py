@@ -1,0 +1,254 @@
+"""`record_rewards`: reward functions that do what they did, and leave a row per completion in the run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import weakref
+
+from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters.trl.batches import Batch, link_of, texts, write
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+__all__ = ["record_rewards"]
+
+_SPECIAL = frozenset(
+    ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+)
+_TAKEN = frozenset(("prompt", "completion", "rewards", "reward", "advantage", "mode", "generation", "length", "group"))
+
+
+def record_rewards(reward_funcs: Any, run: Any = None, *, columns: bool | Iterable[str] = True) -> Any:
+    """Wrap reward functions so that every completion becomes a row of `samples`.
+
+    The functions are called with exactly the arguments they were called with before, return what they returned, and
+    keep their names (TRL names its metrics after them); async ones stay async. A row is written when the last of them
+    has answered, before the advantage is known (see `attach_advantages`).
+
+    Args:
+      reward_funcs: a function, or a list of them. Names of models and modules are passed on as they are: TRL calls
+        those in another way, so their rewards are in the scalars alone.
+      run: a run or scope; None: the one that is current when the first reward is asked for.
+      columns: whether further columns of the dataset are kept with each row, or which ones.
+    Returns:
+      The same in the same shape, to be given to `GRPOTrainer(reward_funcs=…)` or `RLOOTrainer(reward_funcs=…)`.
+    Raises:
+      BadInput: something is no function, no name and no module; or `run` is no run.
+    """
+    if run is not None:
+        find_run(run, project="", name="")
+    listed = list(reward_funcs) if isinstance(reward_funcs, (list, tuple)) else [reward_funcs]
+    for one in listed:
+        if not isinstance(one, str) and not callable(one):
+            raise BadInput(
+                f"record_rewards({reward_funcs!r:.200}): found a {type(one).__name__} among the reward functions. "
+                "Pass a function, a callable object, a module or a model's name, or a list of these"
+            )
+    wanted = [_is_function(one) for one in listed]
+    names = _names([one for one, wraps in zip(listed, wanted, strict=True) if wraps])
+    gathering = _Gathering(run, names, columns if isinstance(columns, bool) else frozenset(columns))
+    fresh = iter(names)
+    wrapped = [_wrap(one, next(fresh), gathering) if wraps else one for one, wraps in zip(listed, wanted, strict=True)]
+    return wrapped if isinstance(reward_funcs, (list, tuple)) else wrapped[0]
+
+
+def _is_function(one: Any) -> bool:
+    return callable(one) and not hasattr(one, "forward")  # torch.nn.Module has one
+
+
+def _plain_name(function: Any) -> str:
+    """The name TRL gives it: the function's own, that of what a partial wraps, or the class of a callable object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _names(functions: list[Any]) -> list[str]:
+    found: list[str] = []
+    for function in functions:
+        name = own = _plain_name(function)
+        number = 2
+        while name in found:
+            name, number = f"{own}_{number}", number + 1
+        found.append(name)
+    return found
+
+
+def _is_async(function: Any) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _wrap(function: Callable[..., Any], name: str, gathering: _Gathering) -> Callable[..., Any]:
+    return (_AsyncRecorded if _is_async(function) else _Recorded)(function, name, gathering)
+
+
+class _Recorded:
+    """A reward function and whom to tell. An object, not a closure: it can be sent to another process."""
+
+    def __init__(self, function: Callable[..., Any], name: str, gathering: _Gathering) -> None:
+        self.__wrapped__, self._name, self._gathering = function, name, gathering
+        self.__name__ = _plain_name(function)
+        self.__doc__ = getattr(function, "__doc__", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        batch = self._gathering.begin(kwargs)
+        try:
+            rewards = self.__wrapped__(*args, **kwargs)
+        except BaseException:
+            self._gathering.failed(batch)
+            raise
+        return self._gathering.answered(batch, self._name, rewards)
+
+    def __repr__(self) -> str:
+        return f"<recorded {self.__wrapped__!r}>"
+
+
+class _AsyncRecorded(_Recorded):
+    """The same for a coroutine function."""
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        batch = self._gathering.begin(kwargs)
+        try:
+            rewards = await self.__wrapped__(*args, **kwargs)
+        except BaseException:
+            self._gathering.failed(batch)
+            raise
+        return self._gathering.answered(batch, self._name, rewards)
+
+
+class _Gathering:
+    """Brings the answers of several functions about one batch together.
+
+    All functions of a batch are given the same list of completions: that is how they are known to belong together.
+    """
+
+    def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str]) -> None:
+        self._run, self._names, self._columns = run, names, columns
+        self._lock = threading.Lock()
+        self._open: tuple[Any, Batch] | None = None
+        self._last = (-1, 0)
+        self._count: Counter | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Gathering, (self._run, self._names, self._columns)
+
+    def begin(self, kwargs: dict[str, Any]) -> Batch | None:
+        """The batch these arguments belong to; None (counted) if they are none."""
+        with self._lock:
+            if self._run is None:
+                from rollbook._session import current_run
+
+                self._run = current_run()
+            if self._count is None:
+                self._count = Counter(self._run)
+            if self._run is None:
+                self._count(
+                    "trl_no_run",
+                    message="record_rewards(): no run is open, so no completion is kept. Give the trainer a "
+                    "RollbookCallback, or call rollbook.init() before train()",
+                )
+                return None
+            found: Batch | None = self._count.guard("trl_samples", "taking in completions", lambda: self._begin(kwargs))
+            return found
+
+    def _begin(self, kwargs: dict[str, Any]) -> Batch:
+        given = kwargs["completions"]
+        if self._open is not None and self._open[0] is given:
+            self._take_extra(kwargs, self._open[1])
+            return self._open[1]
+        if self._open is not None:
+            write(self._run, self._open[1], self._names)  # a function never came; what is there is kept
+        completions = texts(given)
+        n = len(completions)
+        prompts = texts(kwargs["prompts"]) if kwargs.get("prompts") is not None else [""] * n
+        state, log_extra = kwargs.get("trainer_state"), kwargs.get("log_extra")
+        step = int(getattr(state, "global_step", 0) or 0)
+        trainer = getattr(log_extra, "__self__", None)
+        link = link_of(self._run)
+        if trainer is not None and link.trainer is None:
+            link.trainer = weakref.ref(trainer)
+        number = self._last[1] + 1 if self._last[0] == step else 0
+        self._last = (step, number)
+        tokens = kwargs.get("completion_ids")
+        batch = Batch(
+            step,
+            number,
+            _mode(trainer),
+            prompts,
+            completions,
+            tokens if tokens is not None and len(tokens) == n else None,
+            dict(self._further(kwargs, n)),
+        )
+        self._open = (given, batch)
+        self._take_extra(kwargs, batch)
+        return batch
+
+    def _further(self, kwargs: dict[str, Any], n: int) -> Iterable[tuple[str, list[Any]]]:
+        """Columns of the dataset that a table can hold: text and numbers."""
+        for name, values in kwargs.items():
+            if name in _SPECIAL or self._columns is False:
+                continue
+            if self._columns is not True and name not in self._columns:
+                continue
+            if isinstance(values, list) and len(values) == n and all(_is_plain(value) for value in values):
+                yield (f"dataset/{name}" if name in _TAKEN else name), values
+
+    def _take_extra(self, kwargs: dict[str, Any], batch: Batch) -> None:
+        """What a function says with `log_extra(column, values)` is kept with the rows as well."""
+        log_extra = kwargs.get("log_extra")
+        if log_extra is None:
+            return
+        n = len(batch.completions)
+
+        def log_extra_and_keep(column: str, values: Any) -> Any:
+            listed = list(values)
+            if len(listed) == n and not batch.written:
+                batch.columns[f"extra/{column}"] = listed
+            return log_extra(column, listed)
+
+        kwargs["log_extra"] = log_extra_and_keep
+
+    def answered(self, batch: Batch | None, name: str, rewards: Any) -> Any:
+        """Take the rewards of one function; the last one makes the batch complete. Returns the rewards."""
+        if batch is None or self._count is None:
+            return rewards
+        listed: list[Any] | None = self._count.guard(
+            "trl_samples", f"taking the rewards of {name}", lambda: list(rewards)
+        )
+        if listed is None:
+            return rewards
+        with self._lock:
+            batch.rewards[name] = listed if len(listed) == len(batch.completions) else []
+            if not batch.rewards[name]:
+                batch.rewards[name] = [None] * len(batch.completions)  # TRL refuses it in the next moment
+            if len(batch.rewards) == len(self._names):
+                self._close(batch)
+        return rewards if isinstance(rewards, (list, tuple)) or hasattr(rewards, "shape") else listed
+
+    def failed(self, batch: Batch | None) -> None:
+        """A function raised, which ends the training: keep what is there."""
+        if batch is not None:
+            with self._lock:
+                self._close(batch)
+
+    def _close(self, batch: Batch) -> None:
+        write(self._run, batch, self._names)
+        if self._open is not None and self._open[1] is batch:
+            self._open = None
+
+
+def _mode(trainer: Any) -> str | None:
+    training = getattr(getattr(trainer, "model", None), "training", None)
+    return None if training is None else "train" if training else "eval"
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
