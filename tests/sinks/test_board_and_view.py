@@ -11,7 +11,7 @@ from rollbook import testing
 from rollbook.protocols import Row
 from rollbook.sinks._plain import wide
 from rollbook.sinks._trend import POINTS, Trend, spark
-from rollbook.sinks._view import compact, duration, lines, short
+from rollbook.sinks._view import compact, duration, lines, short, size
 from rollbook.sinks.board import Board
 
 
@@ -209,3 +209,9 @@ def test_a_curve_keeps_its_shape_in_few_points():
     assert spark([1.0, math.nan, 2.0], 8) == "▁ █"
     assert spark([math.nan] * 5, 8) == ""
     assert spark([-1.7e308, 1.7e308], 8) == "▁█"
+
+
+def test_bytes_are_shown_in_the_unit_that_fits() -> None:
+    assert [size(n) for n in (0, 999, 1500, 4.6e9, -2e6, float("nan"))] == [
+        "0 B", "999 B", "1.5 kB", "4.6 GB", "-2.0 MB", "nan",
+    ]  # fmt: skip

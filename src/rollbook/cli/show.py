@@ -35,7 +35,7 @@ def summary(book: Book) -> dict[str, Any]:
         "tables": {name: rows for name in TABLES if (rows := _rows(book, name))},
         "keys": {
             key: {"value": value, **clocks}
-            for key, (value, clocks, _time) in sorted(latest.items(), key=lambda kv: kv[0])
+            for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
         },
         "drops": info.get("drops") or {},
         "problems": [str(problem) for problem in book.problems()],
@@ -51,8 +51,16 @@ def _place(item: tuple[str, Any]) -> tuple[int, str]:
     return (len(first) + 1 + last.index(scope) if scope in last else len(first)), item[0]
 
 
+def _rank(key: str) -> tuple[bool, str]:
+    """What was logged first, the host and ourselves last; by name within each."""
+    return key.startswith(("host/", "rollbook/")), key
+
+
 def _rows(book: Book, table: str) -> int:
-    return int(book.table(table).num_rows)
+    found = book.table(table)
+    if table == "checkpoints" and found.num_rows:  # a row for each word about one: saved, no longer kept
+        return len(set(found.column("checkpoint_id").to_pylist()))
+    return int(found.num_rows)
 
 
 @click.command()
@@ -87,11 +95,11 @@ def print_summary(book: Book, *, as_json: bool = False) -> None:
     click.echo(clean(about["path"]))
     if about["config"]:
         pairs = [f"{clean(key)}={clean(value)}" for key, value in about["config"].items()]
-        click.echo("config  " + ", ".join(pairs)[:300])
+        click.echo("config   " + ", ".join(pairs)[:300])
     if about["summary"]:
         click.echo("summary  " + ", ".join(f"{clean(k)}={number(v)}" for k, v in about["summary"].items()))
     if about["tables"]:
-        click.echo("tables  " + ", ".join(f"{name} {rows:,}" for name, rows in about["tables"].items()))
+        click.echo("tables   " + ", ".join(f"{name} {rows:,}" for name, rows in about["tables"].items()))
     if about["keys"]:
         click.echo()
         clocks = [c for c in book.clocks if any(c in cell for cell in about["keys"].values())]

@@ -71,7 +71,7 @@ def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
         parts.append(progress)
     chosen = sorted(board.keys, key=_rank)[:5]
     if chosen:
-        parts.append("  ".join(f"{plain(key)} {_number(board.keys[key])}" for key in chosen))
+        parts.append("  ".join(f"{plain(key)} {_number(key, board.keys[key])}" for key in chosen))
     shares = [f"{plain(stage)} {share:.0%}" for stage, share in list(board.stage_shares().items())[:4]]
     if shares:
         parts.append("time: " + ", ".join(shares))
@@ -103,6 +103,16 @@ def short(value: float) -> str:
         return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}"
     places = 0 if size >= 1000 else 1 if size >= 100 else 2 if size >= 10 else 3 if size >= 1 else 4
     return f"{value:,.{places}f}"
+
+
+def size(n_bytes: float) -> str:
+    """A number of bytes in the unit that fits: 812 B, 4.6 GB."""
+    if not math.isfinite(n_bytes) or abs(n_bytes) >= 1e18:
+        return short(n_bytes)
+    units = ["B", "kB", "MB", "GB", "TB", "PB"]
+    while abs(n_bytes) >= 1000 and len(units) > 1:
+        n_bytes, units = n_bytes / 1000, units[1:]
+    return f"{n_bytes:.{0 if units[0] == 'B' else 1}f} {units[0]}"
 
 
 def duration(seconds: float) -> str:
@@ -243,8 +253,8 @@ def _grid(keys: Sequence[str], board: Board, width: int, unicode: bool, paint: _
 
 
 def _cell(name: str, key: Key, name_cells: int, curve: bool, unicode: bool, paint: _Paint) -> tuple[str, int]:
+    number = _number(name, key)
     name = cut(name, name_cells)
-    number = _number(key)
     pad = " " * (name_cells - wide(name))
     sparks = spark(key.trend.points, SPARK_CELLS, unicode=unicode) if curve else ""
     bad = paint.red if not math.isfinite(key.last) else ""
@@ -281,9 +291,9 @@ def _side_by_side(blocks: Sequence[Sequence[tuple[str, int]]], columns: int, cel
     return out
 
 
-def _number(key: Key) -> str:
-    value = key.shown
-    return f"~{short(value)}" if key.is_frequent else short(value)
+def _number(name: str, key: Key) -> str:
+    write = size if name.endswith("_bytes") else short
+    return f"~{write(key.shown)}" if key.is_frequent else write(key.shown)
 
 
 def _rank(key: str) -> int:
