@@ -1,0 +1,322 @@
+"""verl with a rollbook run: a back end for its `Tracking`, and its rollout dumps as samples.
+
+    VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl python -m verl.trainer.main_ppo \\
+        trainer.logger='["console", "rollbook"]' trainer.rollout_data_dir=rollouts ...
+
+verl's list of back ends is closed; that variable, or `register()` in the process that makes the `Tracking`, opens it
+for one more. `Tracking` of this module has the shape of verl's and needs no verl.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from pathlib import Path
+
+from rollbook.adapters import _versions
+from rollbook.adapters._run import Counter, find_run
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+__all__ = ["SUPPORTED", "Backend", "Tracking", "import_rollouts", "register"]
+
+SUPPORTED = ">=0.5,<1"
+"""The versions of verl this adapter was written for."""
+
+_FILE = re.compile(r"(\d+)\.jsonl")
+_OWN = {"input": "prompt", "output": "item", "gts": "ground_truth", "score": "reward"}
+
+
+class Backend:
+    """What verl calls a logger instance: `log(data, step)` and `finish()`.
+
+    Each `log` is one row under the native keys, with the clock `step` (and `train_iter`, where the run declares it) at
+    verl's global step, and `epoch` from `training/epoch`. New rollout and validation dumps of the folders that the
+    configuration names become samples.
+
+    Args:
+      project_name, experiment_name: of a run that has to be opened.
+      config: verl's configuration as a dict.
+      run: a run or scope; None takes the current run, or opens one.
+      run_options: further arguments of `rollbook.init`.
+    """
+
+    def __init__(
+        self,
+        project_name: str,
+        experiment_name: str,
+        config: Mapping[str, Any] | None = None,
+        *,
+        run: Any = None,
+        run_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        config = config or {}
+        trainer = config.get("trainer") or {}
+        self.run, self._owned = _run_for(project_name, experiment_name, trainer, run, dict(run_options or {}))
+        self._count = Counter(self.run)
+        self._count.guard("config", "keeping the configuration", lambda: self._keep_config(config))
+        self._dumps = [
+            _Dumps(self.run, Path(folder), mode)
+            for mode, name in (("train", "rollout_data_dir"), ("eval", "validation_data_dir"))
+            if (folder := trainer.get(name))
+        ]
+
+    def log(self, data: Mapping[str, Any], step: int) -> None:
+        """One row. Dumps of earlier steps are taken in too; verl writes them in a thread of its own."""
+        clocks: dict[str, Any] = {"step": step}
+        if "train_iter" in self.run.run.writer.clocks:
+            clocks["train_iter"] = step
+        epoch = data.get("training/epoch")
+        if epoch is not None:
+            clocks["epoch"] = epoch
+        self.run.log(data, **clocks)
+        for dumps in self._dumps:
+            self._count.guard("verl_dumps", "taking in a rollout dump", functools.partial(dumps.take, before=step))
+
+    def finish(self, exit_code: int = 0) -> None:
+        """Take in the last dumps; a run that was opened here ends, as `finished` or `crashed`."""
+        for dumps in self._dumps:
+            self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
+        if self._owned:
+            self.run.finish("crashed" if exit_code else "finished")
+
+    def _keep_config(self, config: Mapping[str, Any]) -> None:
+        kept = self.run.run.config
+        kept.update({key: value for key, value in config.items() if key not in kept})
+        version = _versions.installed("verl")
+        if version is not None and "verl_version" not in kept:
+            kept["verl_version"] = version
+
+
+class Tracking:
+    """verl's `Tracking` with a book: the same constructor, `log` and `finish`.
+
+    Args:
+      project_name, experiment_name, config: as in verl.
+      default_backend: names of back ends; all but "rollbook" are handed to verl's own `Tracking`.
+      run, run_options: see `Backend`.
+    Raises:
+      MissingExtra, UnsupportedVersion: other back ends are wanted and verl is not there, or not in `SUPPORTED`.
+    """
+
+    def __init__(
+        self,
+        project_name: str,
+        experiment_name: str,
+        default_backend: str | list[str] = "rollbook",
+        config: Any = None,
+        *,
+        run: Any = None,
+        run_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        names = [default_backend] if isinstance(default_backend, str) else list(default_backend)
+        others = [name for name in names if name != "rollbook"]
+        self._theirs: Any = None
+        if others:
+            self._theirs = _native().Tracking(project_name, experiment_name, others, config)
+        self.logger: dict[str, Any] = dict(self._theirs.logger) if self._theirs is not None else {}
+        self.logger["rollbook"] = Backend(project_name, experiment_name, config, run=run, run_options=run_options)
+
+    @property
+    def run(self) -> Any:
+        """The run it writes to."""
+        return self.logger["rollbook"].run
+
+    def log(self, data: Mapping[str, Any], step: int, backend: Any = None) -> None:
+        """Hand the row to every back end, or to those named in `backend`."""
+        for name, one in self.logger.items():
+            if backend is None or name in backend:
+                one.log(data=data, step=step)
+
+    def finish(self, exit_code: int = 0) -> None:
+        """End every back end."""
+        if self._theirs is not None:
+            theirs = self._theirs.finish
+            try:
+                theirs(exit_code=exit_code)
+            except TypeError:  # older releases say nothing of an exit code
+                theirs()
+        self.logger["rollbook"].finish(exit_code)
+
+
+def register(run: Any = None, **run_options: Any) -> None:
+    """Teach verl's own `Tracking` the back end "rollbook", in this process. Calling it again changes the options.
+
+    verl makes its `Tracking` in the process of the task runner: set VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl
+    there (in Ray's runtime environment), which does this at `import verl`.
+
+    Args:
+      run: what to log to; None: the current run, or one that is opened with the names verl is given.
+      run_options: further arguments of `rollbook.init`.
+    Raises:
+      MissingExtra, UnsupportedVersion: verl is not there, or not in a version of `SUPPORTED`.
+    """
+    tracking = _native().Tracking
+    tracking._rollbook_options = {"run": run, "run_options": run_options}
+    if "rollbook" in tracking.supported_backend:
+        return
+    tracking.supported_backend = [*tracking.supported_backend, "rollbook"]
+    make, finish = tracking.__init__, getattr(tracking, "finish", None)
+
+    @functools.wraps(make)
+    def init(
+        self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None
+    ) -> None:
+        names = [default_backend] if isinstance(default_backend, str) else list(default_backend)
+        make(self, project_name, experiment_name, [name for name in names if name != "rollbook"], config)
+        if "rollbook" in names:
+            self.logger["rollbook"] = Backend(project_name, experiment_name, config, **tracking._rollbook_options)
+
+    tracking.__init__ = init
+    if finish is not None:
+
+        @functools.wraps(finish)
+        def finish_all(self: Any, exit_code: int = 0) -> None:
+            was_finished = getattr(self, "_finished", False)
+            finish(self, exit_code)
+            ours = getattr(self, "logger", {}).get("rollbook")
+            if ours is not None and not was_finished:
+                ours.finish(exit_code)
+
+        tracking.finish = finish_all
+    if hasattr(tracking, "__del__"):
+        collected = tracking.__del__
+
+        @functools.wraps(collected)
+        def forget(self: Any) -> None:
+            # An object that is collected does not know how the training went; the end of the process does.
+            getattr(self, "logger", {}).pop("rollbook", None)
+            collected(self)
+
+        tracking.__del__ = forget
+
+
+def import_rollouts(run: Any, folder: str | os.PathLike[str], mode: str = "train") -> int:
+    """Take verl's dumps (`<global step>.jsonl` of `rollout_data_dir` or `validation_data_dir`) into `samples`.
+
+    One row per response: `item` (the response), `prompt`, `reward`, `ground_truth`, and every further column under its
+    own name; `group` is the `uid` without the number of the response, else equal prompts of a step.
+
+    Args:
+      mode: a word for the column of that name.
+    Returns:
+      How many responses there were.
+    Raises:
+      BadInput: there is no such folder.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise BadInput(f"import_rollouts({str(folder)!r}): found no such folder. Pass verl's trainer.rollout_data_dir")
+    return _Dumps(run, path, mode, skip_present=False).take()
+
+
+class _Dumps:
+    """The dumps of one folder: which are taken already."""
+
+    def __init__(self, run: Any, folder: Path, mode: str, skip_present: bool = True) -> None:
+        self._run, self._folder, self._mode = run, folder, mode
+        # What an earlier life of this training left is in the book already, or belongs to another run.
+        self._taken = {path.name: stamp for _, path, stamp in self._present()} if skip_present else {}
+
+    def _present(self) -> list[tuple[int, Path, tuple[int, int]]]:
+        found = []
+        for path in self._folder.glob("*.jsonl"):
+            match = _FILE.fullmatch(path.name)
+            if match is not None:
+                about = path.stat()
+                found.append((int(match[1]), path, (about.st_mtime_ns, about.st_size)))
+        return sorted(found)
+
+    def take(self, before: int | None = None) -> int:
+        """Take new files (of steps before `before`); returns how many rows they held."""
+        n = 0
+        for step, path, stamp in self._present():
+            if self._taken.get(path.name) == stamp or (before is not None and step >= before):
+                continue
+            try:
+                rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+            except json.JSONDecodeError:
+                if before is None:
+                    Counter(self._run)("verl_dumps", message=f"{path.name} is not whole; it was left out")
+                continue  # still being written: the next step finds it whole
+            self._taken[path.name] = stamp
+            if rows:
+                self._log(step, rows)
+                n += len(rows)
+        return n
+
+    def _log(self, step: int, rows: list[dict[str, Any]]) -> None:
+        columns: dict[str, list[Any]] = {}
+        names: Iterable[str] = dict.fromkeys(name for row in rows for name in row)
+        for name in names:
+            if name != "step":
+                columns[_OWN.get(name, name)] = [row.get(name) for row in rows]
+        items = columns.pop("item", [""] * len(rows))
+        attempt = getattr(self._run.run, "attempt", 1)
+        prefix = f"{self._mode}-{step}" if attempt == 1 else f"a{attempt}-{self._mode}-{step}"
+        uids = columns.get("uid")
+        if uids is not None:
+            groups = [str(uid).rsplit("_", 2)[0] for uid in uids]
+        else:
+            numbers: dict[Any, int] = {}
+            prompts = columns.get("prompt") or [""] * len(rows)
+            groups = [f"{prefix}-{numbers.setdefault(str(prompt), len(numbers))}" for prompt in prompts]
+        columns = {name: _storable(values) for name, values in columns.items()}
+        clocks = {"step": step}
+        if "train_iter" in self._run.run.writer.clocks:
+            clocks["train_iter"] = step
+        self._run.log_samples(
+            ["" if item is None else item for item in items],
+            ids=[f"{prefix}-{i}" for i in range(len(rows))],
+            group=groups,
+            mode=self._mode,
+            **{name: values for name, values in columns.items() if name not in ("mode", "group", "ids", "items")},
+            **clocks,
+        )
+
+
+def _storable(values: list[Any]) -> list[Any]:
+    """One type a column: numbers, booleans and texts as they are, anything else (or a mixture) as JSON."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) <= 1 and kinds <= {str, int, float, bool}:
+        return values
+    if kinds <= {int, float}:
+        return [None if value is None else float(value) for value in values]
+    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def _run_for(
+    project: str, name: str, trainer: Mapping[str, Any], run: Any, options: dict[str, Any]
+) -> tuple[Any, bool]:
+    if run is not None:
+        found = find_run(run, project="", name="")
+        if found[0] is None:
+            raise BadInput("run=False would record nothing: leave the back end 'rollbook' out instead")
+        return found
+    if not options:
+        from rollbook._session import current_run
+
+        current = current_run()
+        if current is not None:
+            return current, False
+    options.setdefault("clocks", ("train_iter",))
+    if trainer.get("total_training_steps"):
+        options.setdefault("total", {"step": int(trainer["total_training_steps"])})
+    return find_run(None, project=project, name=name, options=options)
+
+
+def _native() -> Any:
+    _versions.require("verl", SUPPORTED, extra="verl", why="rollbook.adapters.verl")
+    from importlib import import_module
+
+    return import_module("verl.utils.tracking")
+
+
+if __name__ in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","):
+    register()
