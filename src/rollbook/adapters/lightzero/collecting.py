@@ -45,13 +45,15 @@ class CollectorBridge:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, CollectorLog] = {}
+        self._earlier: dict[str, dict[str, Any]] = {}  # totals of earlier lives
         self._last_iter: dict[str, int] = {}
         self._taken: dict[int, int] = {}  # id of a collector -> how many of its pending episodes were taken
 
     def log(self, instance: str) -> CollectorLog:
         """The log of the collector of that name."""
         if instance not in self._logs:
-            self._logs[instance] = CollectorLog(self._experiment, instance)
+            log = self._logs[instance] = CollectorLog(self._experiment, instance)
+            self._earlier[instance] = dict(log.totals)
         return self._logs[instance]
 
     def around_collect(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,6 +85,7 @@ class CollectorBridge:
                 theirs(collector, train_iter)
             finally:
                 collector._logger, collector._tb_logger = text, events
+            self._take_totals(collector, log)
             if before and not collector._episode_info:  # they reported, and forgot their episodes
                 self._taken[id(collector)] = 0
                 searched = {name: said.scalars.get(name) for name in ("visit_entropy", "completed_value")}
@@ -95,6 +98,13 @@ class CollectorBridge:
         for instance, log in self._logs.items():
             if log.pending:
                 log.report(self._last_iter.get(instance, 0))
+
+    def _take_totals(self, collector: Any, log: CollectorLog) -> None:
+        """Their counters know the steps of episodes that are not over yet; ours know those of earlier lives."""
+        for name in ("total_envstep_count", "total_train_sample_count", "total_episode_count"):
+            counted = getattr(collector, f"_{name}", None)
+            if isinstance(counted, int):
+                log.totals[name] = self._earlier[log.instance_name].get(name, 0) + counted
 
     def _take(self, collector: Any, log: CollectorLog) -> None:
         episodes = collector._episode_info
