@@ -127,6 +127,11 @@ def test_an_episode_gives_average_and_sum_of_running_and_the_last_final(fakes: A
         **{f"parts_{r}": [6.0] for r in ("mean", "min", "max")},
     }
     assert metrics.reduce["custom_metrics", "speed_sum_max"] == "max"
+    result = {"env_runners": {"custom_metrics": {"a_mean": [1.0, 3.0], "b_mean": np.float64(2.0), "c_mean": []}}}
+    tidy(result)
+    custom = result["env_runners"]["custom_metrics"]
+    assert (custom["a_mean"], custom["b_mean"]) == (2.0, 2.0)
+    assert math.isnan(custom["c_mean"])
     assert "item" not in metrics.reduce.values()
     assert metrics.said["hist_stats", "speed"][0].tolist() == [1.0, 2.0, 6.0]
 

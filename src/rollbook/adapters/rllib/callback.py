@@ -163,6 +163,10 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
 
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: Any) -> None:
+        """Shape the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
+        self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
+
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
         """Log the result, unless the driver does; give the distributions in it their shape."""
         self._count.guard("rllib/result", "shaping the result", lambda: tidy(result))

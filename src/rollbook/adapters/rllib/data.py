@@ -22,8 +22,6 @@ __all__ = ["EPISODE_DATA", "EpisodeData", "take_episode_data", "tidy"]
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096
 """Values of one episode that go into a native distribution; of longer episodes every second, fourth, … one."""
-_WINDOW = 100_000
-"""Values, not means, travel to the algorithm: the mean over several env runners is the mean over all episodes."""
 
 
 class EpisodeData:
@@ -84,8 +82,10 @@ class EpisodeData:
 
     @staticmethod
     def _stats(metrics_logger: Any, name: str, value: float) -> None:
-        for reduce in ("mean", "min", "max"):
-            metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce, window=_WINDOW)
+        # RLlib's own mean would be the mean of the env runners' means, however many episodes each had: see `tidy`.
+        metrics_logger.log_value((CUSTOM, f"{name}_mean"), value, reduce="item_series")
+        for reduce in ("min", "max"):
+            metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce)
 
     def _storable(self, name: str, value: Any) -> Any:
         kept, odd = _json(value, 0)
@@ -119,12 +119,18 @@ class _Numbers:
 
 
 def tidy(result: dict[str, Any]) -> None:
-    """Give the distributions in a result one shape: flat lists of numbers, however many episodes there were.
+    """Take the means over all episodes, and give distributions one shape: flat lists, however many episodes there were.
 
     RLlib hands out a series of one item bare, and a list of arrays of unlike lengths is dropped by its TensorBoard
     writer; both would make a distribution come and go with the number of episodes.
     """
     for part in _parts(result):
+        custom: Any = part.get(CUSTOM)
+        if hasattr(custom, "items"):
+            for path, name, value in list(_leaves(custom)):
+                if str(name).endswith("_mean") and (hasattr(value, "tolist") or isinstance(value, (list, tuple))):
+                    values = _flat(value)
+                    path[name] = math.fsum(values) / len(values) if values else math.nan
         found: Any = part.get(HIST)
         if hasattr(found, "items"):
             for path, name, value in list(_leaves(found)):
