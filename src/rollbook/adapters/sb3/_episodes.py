@@ -6,7 +6,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 __all__ = ["EpisodeTracker", "find_monitors", "watch_evaluation"]
@@ -44,35 +44,42 @@ class EpisodeTracker:
     """
 
     def __init__(self, env: Any, clock: Callable[[], float] = time.perf_counter) -> None:
+        import numpy as np
+
         n = int(env.num_envs)
         self._monitors = find_monitors(env) or [None] * n
         self._original = _reward_source(env)
         self._monitored = any(monitor is not None for monitor in self._monitors)
-        self._sums, self._lengths = [0.0] * n, [0] * n
+        self._must_add = not all(monitor is not None for monitor in self._monitors)
+        self._sums, self._lengths = np.zeros(n), np.zeros(n, dtype=np.int64)
         self._clock = clock
         now = clock()
         self._began = [now] * n
 
-    def step(self, rewards: Any, dones: Any, infos: Any) -> Iterator[dict[str, Any]]:
-        """Take one step of all environments; yields the columns of each episode that ended with it."""
-        if self._original is not None:
-            rewards = self._original()
-        sums, lengths = self._sums, self._lengths
-        for i, reward in enumerate(rewards.tolist() if hasattr(rewards, "tolist") else rewards):
-            sums[i] += reward
-            lengths[i] += 1
-        if not dones.any():
-            return
-        now = self._clock()
-        for i in dones.nonzero()[0].tolist():
+    def step(self, rewards: Any, dones: Any, infos: Any) -> list[dict[str, Any]]:
+        """Take one step of all environments; the columns of each episode that ended with it, usually none."""
+        if self._must_add:
+            if self._original is not None:
+                rewards = self._original()
+            self._sums += rewards
+            self._lengths += 1
+        ended = dones.tolist()
+        return self._ended(ended, infos) if True in ended else []
+
+    def _ended(self, dones: list[bool], infos: Any) -> list[dict[str, Any]]:
+        found, now = [], self._clock()
+        for i, done in enumerate(dones):
+            if not done:
+                continue
             info = infos[i]
             reported = info.get("episode")
             if reported is not None:
                 self._monitored = True
             elif self._monitored:
                 continue
-            yield self._episode(i, info, reported or {}, now - self._began[i])
-            sums[i], lengths[i], self._began[i] = 0.0, 0, now
+            found.append(self._episode(i, info, reported or {}, now - self._began[i]))
+            self._sums[i], self._lengths[i], self._began[i] = 0.0, 0, now
+        return found
 
     def _episode(self, i: int, info: Mapping[str, Any], reported: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         columns = {str(key): _plain(value) for key, value in reported.items() if key not in _OF_MONITOR}
@@ -80,7 +87,7 @@ class EpisodeTracker:
         columns.update(
             {
                 "return": self._return(i, reported),
-                "length": int(reported.get("l", self._lengths[i])),
+                "length": int(reported["l"] if "l" in reported else self._lengths[i]),
                 "seconds": seconds,
                 "terminated": not truncated,
                 "truncated": truncated,
@@ -95,7 +102,7 @@ class EpisodeTracker:
 
     def _return(self, i: int, reported: Mapping[str, Any]) -> float:
         if "r" not in reported:
-            return self._sums[i]
+            return float(self._sums[i])
         value = float(reported["r"])
         monitor = self._monitors[i] if i < len(self._monitors) else None
         if monitor is not None and monitor.episode_returns:
@@ -103,7 +110,7 @@ class EpisodeTracker:
             if abs(exact - value) <= 1e-6 + 1e-7 * abs(value):
                 return exact
         if type(reported["r"]) is not float and abs(self._sums[i] - value) <= 1e-3 * (1 + abs(value)):
-            return self._sums[i]  # a VecMonitor adds up in float32
+            return float(self._sums[i])  # a VecMonitor adds up in float32
         return value
 
 
