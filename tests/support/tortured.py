@@ -48,7 +48,7 @@ def tiny_segments(streams: bool = True) -> None:
     Writer.rows_before_stream = 3
 
 
-def work(log: Any, progress: Progress, slot: int, limit: int = 10**9, pause: float = 0.0) -> None:
+def work(log: Any, progress: Progress, slot: int, limit: int = 10**9, pause: float = 0.0003) -> None:
     """Log rows of four shapes for ever; count those that returned."""
     rng = random.Random(slot)
     for i in range(limit):
@@ -60,12 +60,19 @@ def work(log: Any, progress: Progress, slot: int, limit: int = 10**9, pause: flo
         else:
             log({"slot": slot, "i": i, "x": slot * 1e9 + i, f"rare{i % 97}": i}, env_step=i)
         progress.done(slot, i + 1)
-        if pause:
-            time.sleep(pause)
+        time.sleep(pause)
+
+
+def die_with_parent() -> None:
+    """Whoever started us is the test, or a process that is killed: do not outlive it (Linux)."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def main() -> None:
     """The parent process."""
+    die_with_parent()
     folder, seed, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     tiny_segments()
     import rollbook

@@ -133,8 +133,8 @@ class Stream:
           next_seq: rows in the segment will have sequence numbers of at least this.
           may_keep: keep the segment left behind mapped, to use it again once it is sealed.
         Raises:
-          OSError: there is no room to be had (no space, folder gone, read-only). The disk is asked at most once a second;
-            in between the same error is raised again.
+          OSError: there is no room to be had (no space, folder gone, read-only). The disk is asked at most once a
+            second; in between the same error is raised again.
         """
         if self._refusal is not None and time.monotonic() < self._retry_at:
             raise self._refusal

@@ -520,8 +520,8 @@ class Writer:
     def _evict(self) -> bool:
         """Close the stream that has been quiet for longest, if it has been so for a second."""
         quietest: tuple[int, Lane, Stream] | None = None
-        for lane in list(self.free):  # only lanes that nobody is using
-            for stream in lane.shapes.values():
+        for lane in list(self.free):  # lanes that nobody is using just now; another thread may take one meanwhile
+            for stream in list(lane.shapes.values()):
                 last = stream.last_time(len(self.clocks))
                 if quietest is None or last < quietest[0]:
                     quietest = (last, lane, stream)
