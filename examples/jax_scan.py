@@ -25,7 +25,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     args = parser.parse_args()
 
-    with rollbook.init("bandit", "reinforce", seed=args.seed, config=args, total={"gradient_step": args.updates}) as run:
+    with rollbook.init(
+        "bandit", "reinforce", seed=args.seed, config=args, total={"gradient_step": args.updates}
+    ) as run:
         key, means_key = jax.random.split(jax.random.key(args.seed))
         means = jax.random.normal(means_key, (10,))
 
@@ -60,7 +62,9 @@ def main() -> None:
 
     book = rollbook.open("runs").one("bandit/reinforce", seed=args.seed, id=run.id)
     chance = book.series("update/best_arm", x="env_step")
-    print(f"chance of the best arm: {chance.mean[0]:.2f} at first, {chance.mean[-1]:.2f} after {chance.x[-1]:.0f} steps")
+    print(
+        f"chance of the best arm: {chance.mean[0]:.2f} at first, {chance.mean[-1]:.2f} after {chance.x[-1]:.0f} steps"
+    )
 
 
 if __name__ == "__main__":
