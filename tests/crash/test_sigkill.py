@@ -81,7 +81,7 @@ def test_no_acknowledged_row_is_lost_twice_or_torn(
     request.addfinalizer(lambda: _kill_group(training))
     folder = wait_for(lambda: (tmp_path / "where").exists() and (tmp_path / "where").read_text())
     wait_for(lambda: progress.all()[0] > 50)
-    deadline = time.monotonic() + rng.uniform(0.3, 1.5)
+    deadline = time.monotonic() + rng.uniform(0.2, 1.0)
     while time.monotonic() < deadline:
         before = progress.all()
         check(folder, before)  # while it is being written

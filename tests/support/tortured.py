@@ -48,7 +48,7 @@ def tiny_segments(streams: bool = True) -> None:
     Writer.rows_before_stream = 3
 
 
-def work(log: Any, progress: Progress, slot: int, limit: int = 10**9, pause: float = 0.0003) -> None:
+def work(log: Any, progress: Progress, slot: int, limit: int = 10**9, pause: float = 0.001) -> None:
     """Log rows of four shapes for ever; count those that returned."""
     rng = random.Random(slot)
     for i in range(limit):
@@ -101,11 +101,11 @@ def main() -> None:
         busy = False
 
     signal.signal(signal.SIGALRM, on_alarm)
-    signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
     spawned = subprocess.Popen([sys.executable, __file__, os.path.join(run.folder, "run.json"), "4", path])
     slot = 5
     while True:
-        if slot < 16 and rng.random() < 0.05:
+        if slot < 12 and rng.random() < 0.03:
             pid = os.fork()
             if pid == 0:
                 signal.setitimer(signal.ITIMER_REAL, 0)
