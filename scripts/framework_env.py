@@ -134,7 +134,11 @@ GROUPS: dict[str, Group] = {
         modules=("torch", "transformers", "trl"),
     ),
     # Its training needs a serving engine (vLLM or SGLang) and GPUs: only its logger and its dumps are tested.
-    "verl": Group(packages=("verl==0.9.1",), modules=("verl.utils.tracking",)),
+    # Its trainer imports three packages that it does not ask for.
+    "verl": Group(
+        packages=("verl==0.9.1", "cachetools", "uvicorn", "fastapi"),
+        modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer"),
+    ),
     "jax": Group(packages=("jax[cpu]>=0.6",), torch=False, modules=("jax",)),
 }
 
