@@ -56,7 +56,7 @@ def call(functions: list[Any], trainer: Any, step: int, prompts: Any, answers: A
         **more,
     }
     found = [function(**arguments) for function in functions]
-    return [asyncio.run(one) if inspect.isawaitable(one) else one for one in found]
+    return [asyncio.run(one) if inspect.iscoroutine(one) else one for one in found]
 
 
 def test_functions_return_what_they_did_and_keep_their_names(run: Run) -> None:

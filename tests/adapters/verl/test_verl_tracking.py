@@ -20,7 +20,7 @@ from rollbook.run import Run
 def dump(folder: Path, step: int, n: int = 4, **more: list[Any]) -> None:
     """As verl writes it."""
     folder.mkdir(exist_ok=True)
-    columns = {
+    columns: dict[str, list[Any]] = {
         "input": [f"q{i // 2}" for i in range(n)],
         "output": [f"a{step}{i}" for i in range(n)],
         "gts": [None] * n,
