@@ -211,6 +211,15 @@ def test_a_folder_that_is_not_empty_is_left_alone(recorded: Any, tmp_path: Path)
     assert (tmp_path / "x").read_text() == "mine"
 
 
+def test_rows_that_rllib_wrote_twice_count_once(recorded: Any, new_run: Any, tmp_path: Path) -> None:
+    book, _ = recorded("vector", "discrete", (3, 2), episodes=2)
+    (path,) = to_rllib(book, tmp_path / "offline").paths
+    (tmp_path / "offline" / "part-00001.parquet").write_bytes(Path(path).read_bytes())
+    run = new_run("back")
+    told = from_rllib(tmp_path / "offline", run)
+    assert (told.episodes, told.steps, told.repeated) == (2, 5, 2)
+
+
 def test_files_that_are_no_rows_of_rllib_are_refused(new_run: Any, tmp_path: Path) -> None:
     import pyarrow as pa
 

@@ -22,6 +22,7 @@ class Exported:
       episodes, steps: written (episodes count once per agent).
       with_gaps: trajectories left out because steps are missing in them.
       cut: trajectories of episodes that did not end, marked as truncated at their last known observation.
+      repeated: episodes that an import met again after their end, and passed over.
       paths: the files or folders written.
     """
 
@@ -29,6 +30,7 @@ class Exported:
     steps: int = 0
     with_gaps: int = 0
     cut: int = 0
+    repeated: int = 0
     paths: tuple[str, ...] = ()
 
 

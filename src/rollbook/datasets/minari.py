@@ -137,7 +137,9 @@ def _infos(trajectory: Trajectory) -> Any:
             continue
         if isinstance(cells, np.ndarray) and cells.dtype.kind in _AT_RESET:
             first = np.full((1, *cells.shape[1:]), _AT_RESET[cells.dtype.kind], dtype=cells.dtype)
-            found[path] = np.concatenate([first, cells])
+            joined = np.concatenate([first, cells])
+            # As Minari's own collector has them: its Arrow storage cannot read back an array of one axis.
+            found[path] = joined if joined.ndim > 1 else list(joined)
         elif cells and all(isinstance(cell, str) for cell in cells):
             found[path] = ["", *cells]
     tree = tree_of(found) if found else None

@@ -195,17 +195,30 @@ def from_rllib(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
     Args:
       path: a file, or a folder of files.
     Raises:
-      BadInput: no such rows. Episodes that RLlib packed whole (`output_write_episodes=True`, its default) are not read:
-        write them with output_write_episodes=False.
+      BadInput: no such rows. Episodes that RLlib packed whole and columns that it compressed (both are its defaults)
+        are not read, since they are pickled: write with output_write_episodes=False and output_compress_columns=[].
     """
     files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]
     if not files or not all(file.exists() for file in files):
         raise BadInput(f"from_rllib({os.fspath(path)!r}): no Parquet file there.")
     replay = Replay(recorder)
+    told = Exported()
+    ended: set[tuple[str, str]] = set()
     for trajectory in _trajectories(files):
+        key = (trajectory.episode_id, trajectory.agent)
+        if key in ended:  # RLlib 2.60 writes the rows of earlier rounds again with each round
+            told.repeated += 1
+            continue
+        if _is_over(trajectory.columns):
+            ended.add(key)
         replay.add(trajectory)
     replay.finish()
-    return Exported(replay.episodes, replay.steps)
+    told.episodes, told.steps = replay.episodes, replay.steps
+    return told
+
+
+def _is_over(columns: Mapping[str, Any]) -> bool:
+    return any(name in columns and bool(columns[name][-1]) for name in ("terminated", "truncated"))
 
 
 def _trajectories(files: Sequence[Path]) -> Iterator[Trajectory]:
@@ -215,10 +228,14 @@ def _trajectories(files: Sequence[Path]) -> Iterator[Trajectory]:
     for table in _batches(files):
         columns = _columns(table)
         ids = list(zip(columns.pop("eps_id"), columns.pop("agent_id"), strict=True))
-        edges = [0, *(i for i in range(1, len(ids)) if ids[i] != ids[i - 1]), len(ids)]
+        n = len(ids)
+        over = np.zeros(n, dtype=bool)
+        for name in ("terminated", "truncated"):
+            over |= np.asarray(columns.get(name, over), dtype=bool)
+        edges = [0, *(i for i in range(1, n) if ids[i] != ids[i - 1] or over[i - 1]), n]
         for start, stop in pairwise(edges):
             part = {name: cells[start:stop] for name, cells in columns.items()}
-            if waiting is not None and ids[start] == key:
+            if waiting is not None and ids[start] == key and not _is_over(waiting):
                 waiting = {name: _joined(waiting.get(name), cells) for name, cells in part.items()}
                 continue
             if waiting is not None and key is not None:
@@ -238,6 +255,13 @@ def _batches(files: Sequence[Path]) -> Iterator[pa.Table]:
                     " It holds whole episodes; write them with output_write_episodes=False." if "item" in names else ""
                 )
                 raise BadInput(f"from_rllib(): {path} has no column {', '.join(sorted(missing))}.{hint}")
+            kind = file.schema_arrow.field("obs").type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+                raise BadInput(
+                    f"from_rllib(): the observations in {path} are pickled and compressed, and reading never "
+                    "unpickles. "
+                    "Write them with offline_data(output_compress_columns=[])."
+                )
             for batch in file.iter_batches(batch_size=8192):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch])
