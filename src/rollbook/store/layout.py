@@ -53,7 +53,7 @@ TABLES = (
 )  # fmt: skip
 """The tables a reader is shown even when they are empty."""
 
-HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside"})
+HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside", "seen", "items"})
 """Folders of data/ that are no tables for readers."""
 
 RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
