@@ -23,7 +23,6 @@ def main() -> None:
     parser.add_argument("--env-steps", type=int, default=400)
     args = parser.parse_args()
 
-    main_config.exp_name = "data_muzero/cartpole_muzero_quick"
     main_config.env.update(collector_env_num=2, evaluator_env_num=2, n_evaluator_episode=2)
     main_config.env.manager = {"shared_memory": False}
     main_config.policy.update(
@@ -37,9 +36,11 @@ def main() -> None:
         cuda=False,
     )
     create_config.env_manager.type = "base"
-    train_muzero([main_config, create_config], seed=args.seed, max_env_step=args.env_steps)
+    # Without `run=`, the run would be called after the configuration's exp_name.
+    with rollbook.init("CartPole-v0", "muzero", seed=args.seed, sinks=[]) as run:
+        train_muzero([main_config, create_config], seed=args.seed, max_env_step=args.env_steps, run=run)
 
-    book = rollbook.open("runs").where(f"seed = {args.seed}").one("data_muzero/cartpole_muzero_quick")
+    book = rollbook.open("runs").one("CartPole-v0/muzero", id=run.id)
     returns = book.series("evaluator/reward_mean", x="gradient_step")
     print(f"{book.path}: evaluated at iterations {[int(x) for x in returns.x]}")
     print(f"mean returns {[round(float(y), 1) for y in returns.mean]}; {book.episodes().num_rows} episodes kept")
