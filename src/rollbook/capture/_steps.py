@@ -47,9 +47,8 @@ class Unstorable:
         self._recorder.count(
             f"unstorable/{name}",
             1,
-            f"{name!r} holds a {type(value).__module__}.{type(value).__qualname__}, which a table cannot hold; it "
-            "was left "
-            "out, everything beside it was kept. Return numbers, text, arrays, lists or dicts of those",
+            f"{name!r} holds a {type(value).__module__}.{type(value).__qualname__}, which a table cannot hold; it was "
+            "left out, everything beside it was kept. Return numbers, text, arrays, lists or dicts of those",
         )
 
 
@@ -172,8 +171,8 @@ class StepChunks:
                 "held_episode_too_large",
                 1,
                 f"episode {self.episode_id} is held in memory until it is known whether it is the best or worst, and "
-                f"grew beyond {self.most_held_bytes:,} bytes; its steps were given up. Raise held_bytes=, or choose by "
-                "first and every",
+                f"grew beyond {self.most_held_bytes:,} bytes; its steps were given up. Raise held_bytes=, or choose "
+                "by first and every",
             )
 
     def keep(self) -> None:

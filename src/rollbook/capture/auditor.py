@@ -102,9 +102,8 @@ class EpisodeAuditor:
         evidence = dict(zip(("own_return", "own_steps", "own_episodes"), own, strict=True))
         evidence.update(zip(("reported_return", "reported_steps", "reported_episodes"), reported, strict=True))
         message = (
-            f"sums differ: the vector gave {own[2]} episodes of {own[1]} steps with return {_short(own[0])} in "
-            "all, its "
-            f"sub-environments recorded {reported[2]} of {reported[1]} with {_short(reported[0])}"
+            f"sums differ: the vector gave {own[2]} episodes of {own[1]} steps with return {_short(own[0])} in all, "
+            f"its sub-environments recorded {reported[2]} of {reported[1]} with {_short(reported[0])}"
         )
         self._alert({"wrong": "sums differ", "autoreset": autoreset, **evidence}, message, "sub-environments")
 
@@ -169,8 +168,7 @@ class EpisodeAuditor:
             said = f"reported return {_short(reported[0])}, length {_short(reported[1])}"
         message = (
             f"{wrong}: episode {episode_id} of environment {env_index} has return {_short(own[0])} and length "
-            f"{own[1]} by its "
-            f"reward stream, {source} {said}"
+            f"{own[1]} by its reward stream, {source} {said}"
         )
         self._alert(evidence, message, source)
 

@@ -18,7 +18,8 @@ import gymnasium
 from rollbook.capture._wrappers import comparable, describe_env, has_autoreset, reporter
 from rollbook.capture.auditor import reported_in
 from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
-from rollbook.capture.gym_vector import RecordVectorEpisodes, _without_recording, record_envs
+from rollbook.capture.gym_envs import record_envs
+from rollbook.capture.gym_vector import RecordVectorEpisodes, _without_recording
 from rollbook.errors import BadInput, LoggingFailed
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class RecordEpisodes(gymnasium.Wrapper):
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise BadInput(
-                "RecordEpisodes takes an environment or a vector of gymnasium; it was given "
-                f"{type(env).__name__}. For PettingZoo "
-                "see rollbook.capture.multiagent, for anything else rollbook.capture.episodes.EpisodeRecorder."
+                f"RecordEpisodes takes an environment or a vector of gymnasium; it was given {type(env).__name__}. "
+                "For PettingZoo see rollbook.capture.multiagent, for anything else "
+                "rollbook.capture.episodes.EpisodeRecorder."
             )
         super().__init__(env)
         self.episodes = EpisodeRecorder(recorder, env_index=env_index, ledger=ledger, **settings)
@@ -80,9 +81,8 @@ class RecordEpisodes(gymnasium.Wrapper):
             common.recorder.count(
                 "no_frames",
                 1,
-                f"RecordEpisodes(video=…): the environment was made with render_mode={env.render_mode!r}, which "
-                "gives no "
-                "frames to keep; make it with render_mode='rgb_array'",
+                f"RecordEpisodes(video=…): the environment was made with render_mode={env.render_mode!r}, which gives "
+                "no frames to keep; make it with render_mode='rgb_array'",
             )
         describe_env(env, common)
 

@@ -259,8 +259,7 @@ def _batches(files: Sequence[Path]) -> Iterator[pa.Table]:
             if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
                 raise BadInput(
                     f"from_rllib(): the observations in {path} are pickled and compressed, and reading never "
-                    "unpickles. "
-                    "Write them with offline_data(output_compress_columns=[])."
+                    "unpickles. Write them with offline_data(output_compress_columns=[])."
                 )
             for batch in file.iter_batches(batch_size=8192):
                 if batch.num_rows:
