@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +13,6 @@ import rollbook
 from rollbook.adapters import acme
 from rollbook.adapters.acme.book import entries_of
 from rollbook.errors import BadInput
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Any]:
-    with rollbook.init("p", "acme", dir=tmp_path, sinks=[], keeper="inline") as run:
-        yield run
 
 
 def rows_of(run: Any, *keys: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Any]:
-    with rollbook.init("p", "mine", dir=tmp_path, sinks=[], keeper="inline") as run:
-        yield run
 
 
 def events_of(run: Any) -> dict[str, list[tuple[int, float]]]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import rollbook
 from rollbook.adapters.mrl import BatchState, Callback, Environment, Events, Log, SettrDict, to_device
 from rollbook.adapters.mrl.events import EVENTS
 from rollbook.errors import BadInput, RollbookWarning
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
-    with rollbook.init("p", "mrl", dir=tmp_path, sinks=[], keeper="inline") as run:
-        yield Log(run)
+def log(run: Any) -> Log:
+    return Log(run)
 
 
 class Sampler(Callback):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,6 @@ from rollbook.adapters.mrl import (
     log_to_df,
 )
 from rollbook.errors import BadInput, RollbookWarning
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Any]:
-    with rollbook.init("p", "mrl", dir=tmp_path, sinks=[], keeper="inline") as run:
-        yield run
 
 
 class Source(Callback):

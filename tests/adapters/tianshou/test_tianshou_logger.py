@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import rollbook
 from rollbook.adapters.tianshou import BaseLogger, DataScope, LazyLogger, LoggerFactory, RollbookLogger
 from rollbook.errors import BadInput, RollbookWarning
 
@@ -62,12 +61,6 @@ class Writer:
 
     def close(self) -> None:
         self.closed = True
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Any:
-    with rollbook.init("p", "tianshou", dir=tmp_path, sinks=[], keeper="inline") as run:
-        yield run
 
 
 # -- scopes and base class

@@ -10,6 +10,7 @@ list). Nothing of Acme is imported: the loggers work in any program that calls `
 
 from __future__ import annotations
 
+from rollbook.adapters import _versions
 from rollbook.adapters.acme import (
     aggregators,
     asynchronous,
@@ -58,6 +59,13 @@ from rollbook.adapters.acme.flatten import FlattenDictLogger
 from rollbook.adapters.acme.observers import EpisodeObserver
 from rollbook.adapters.acme.terminal import TerminalLogger, serialize
 from rollbook.adapters.acme.timestamp import TimestampLogger
+
+SUPPORTED = ">=0.2,<0.5"
+"""The versions of dm-acme whose loops, counters and loggers these were tried beside."""
+
+_installed = _versions.installed("dm-acme")
+if _installed is not None:
+    _versions.check("dm-acme", _installed, SUPPORTED)
 
 __all__ = [
     "AggregateFilter",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollbook.adapters import _versions
 from rollbook.adapters.mrl.batch_state import BatchState, SettrDict
 from rollbook.adapters.mrl.callback import Callback
 from rollbook.adapters.mrl.environment import Environment
@@ -26,6 +27,13 @@ from rollbook.adapters.mrl.stats import (
     StatsCallback,
 )
 from rollbook.adapters.mrl.tensors import HAS_TORCH, to_device
+
+SUPPORTED = ">=0.1,<0.2"
+"""The versions of mrl-pypi whose Environment calls a log as this log expects it."""
+
+_installed = _versions.installed("mrl-pypi")
+if _installed is not None:
+    _versions.check("mrl-pypi", _installed, SUPPORTED)
 
 __all__ = [
     "BatchState",

@@ -10,9 +10,17 @@ for loggers of one's own; nothing of Tianshou is imported.
 
 from __future__ import annotations
 
+from rollbook.adapters import _versions
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, LazyLogger
 from rollbook.adapters.tianshou.book import RollbookLogger
 from rollbook.adapters.tianshou.factory import LoggerFactory
 from rollbook.adapters.tianshou.restore import restore_logged_data
+
+SUPPORTED = ">=0.5,<3"
+"""The versions of Tianshou whose trainers call a logger as these loggers expect it."""
+
+_installed = _versions.installed("tianshou")
+if _installed is not None:
+    _versions.check("tianshou", _installed, SUPPORTED)
 
 __all__ = ["BaseLogger", "DataScope", "LazyLogger", "LoggerFactory", "RollbookLogger", "restore_logged_data"]
