@@ -18,13 +18,16 @@ import pytest
 from rollbook.store.reader import Book
 from tortured import SLOTS, Progress
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills processes by the Linux rules")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="kills processes by the Linux rules"),
+    pytest.mark.timeout(400),
+]
 
-# Each case kills one training; ROLLBOOK_KILLS=100 kills three hundred, in about an hour.
+# Each case kills one training; ROLLBOOK_KILLS=100 kills three hundred.
 PROGRAM = Path(__file__).parent.parent / "support" / "tortured.py"
 
 
-def wait_for(what: Any, seconds: float = 30.0) -> Any:
+def wait_for(what: Any, seconds: float = 60.0) -> Any:
     """Poll until `what()` is true."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -64,7 +67,7 @@ def check(folder: str, counted: list[int], *, exact_keys: bool = True) -> int:
 
 
 @pytest.mark.parametrize("victims", ["training", "keeper", "both"])
-@pytest.mark.parametrize("seed", range(int(os.environ.get("ROLLBOOK_KILLS", "2"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("ROLLBOOK_KILLS", "1"))))
 def test_no_acknowledged_row_is_lost_twice_or_torn(
     tmp_path: Path, victims: str, seed: int, request: pytest.FixtureRequest
 ) -> None:
@@ -103,7 +106,7 @@ def test_no_acknowledged_row_is_lost_twice_or_torn(
     wait_for(lambda: not list(Path(folder).glob("data/journal/*/*.seg")), 60)
     assert check(folder, counted) == rows, "a sealed run gives the same answer as a crashed one"
     assert Book(folder).status == "crashed"
-    wait_for(lambda: not keeper_pids(folder), 60)
+    wait_for(lambda: not keeper_pids(folder), 120)
     lines = [json.loads(line) for line in (Path(folder) / "log" / "jsonl" / "metrics.jsonl").read_text().splitlines()]
     delivered = Counter((line["slot"], line["i"]) for line in lines if "slot" in line)
     assert max(delivered.values()) == 1, "a file sink never gets a row twice"
