@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -12,7 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("run_page.py")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+"""Pages whose code needs nothing but rollbook; those of the adapters need their frameworks and are tested with them."""
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -25,6 +28,12 @@ def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
+def test_the_python_on_a_page_is_python(page: Path) -> None:
+    for code in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
+        ast.parse(code, str(page))
+
+
+@pytest.mark.parametrize("page", [p for p in OURS if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
 def test_the_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
     done = python(RUNNER, page, cwd=tmp_path)
     assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
