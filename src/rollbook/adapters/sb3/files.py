@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["CSVOutputFormat", "JSONOutputFormat"]
 
 
+_RICH = (Figure, HParam, Image, Video)
+_NOWHERE = ("",)
+"""What the logger stores for a key without exclusion."""
+
+
 def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {
-        str(key): value
-        for key, value in key_values.items()
-        if not excluded_from(key_excluded.get(key), name) and not isinstance(value, (Figure, HParam, Image, Video))
-    }
+    """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters."""
+    found = {}
+    for key, value in key_values.items():
+        where = key_excluded.get(key, _NOWHERE)
+        if (where == _NOWHERE or not excluded_from(where, name)) and not isinstance(value, _RICH):
+            found[str(key)] = value
+    return found
 
 
 class CSVOutputFormat(KVWriter):
@@ -81,7 +88,7 @@ class JSONOutputFormat(KVWriter):
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str) or value is None:
+    if value is None or isinstance(value, (str, float, int)):
         return value
     number = scalar_of(value)
     if number is None:
