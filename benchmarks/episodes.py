@@ -78,6 +78,7 @@ WRAPPERS: dict[str, Wrap] = {
     "bare": lambda env, run: env,
     "RecordEpisodeStatistics": lambda env, run: RecordEpisodeStatistics(env),
     "rollbook": lambda env, run: RecordEpisodes(env, run),
+    "rollbook, driving a clock": lambda env, run: RecordEpisodes(env, run, clock="env_step"),
     "rollbook, steps of every 100th": lambda env, run: RecordEpisodes(env, run, steps="every 100"),
     "rollbook, steps of the best": lambda env, run: RecordEpisodes(env, run, steps="best"),
     "rollbook, all steps": lambda env, run: RecordEpisodes(env, run, steps=True),

@@ -40,7 +40,7 @@ class AgentsRecorder(EpisodeRecorder):
             self._begin(None, None, UNSTORABLE, None)
         self.length += 1
         if self.settings.clock is not None:
-            self._drive_clock()
+            self.drive_clock()
 
     def pay(self, agent: str, reward: Any) -> float:
         """An agent's reward."""

@@ -68,6 +68,7 @@ class EpisodeRecorder:
     ) -> None:
         self.settings = recorder if isinstance(recorder, EpisodeSettings) else EpisodeSettings(recorder, **settings)
         self._recorder = self.settings.recorder
+        self._clock = getattr(self._recorder, "clock", None)
         self.env_index = env_index
         self._given_ledger = ledger is not None
         self._ledger = ledger if ledger is not None else RewardLedger(self._recorder)
@@ -202,7 +203,7 @@ class EpisodeRecorder:
                 whole = self._parts[TOTAL] = self._ledger.tally("", TOTAL, "final")
             whole.add(number)
         if self.settings.clock is not None:
-            self._drive_clock()
+            self.drive_clock()
         if self._in_full:
             self._full_step(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
         elif cells:
@@ -213,7 +214,7 @@ class EpisodeRecorder:
         if terminated or truncated:
             return self._end(bool(terminated), bool(truncated), complete=True)
         if not t:  # what kind of reward it is shows with the first one
-            self.plain_steps = not self._in_full and not self._entered and self.settings.clock is None
+            self.plain_steps = not self._in_full and not self._entered
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
@@ -269,11 +270,12 @@ class EpisodeRecorder:
             "episode may be missing from the run",
         )
 
-    def _drive_clock(self) -> None:
+    def drive_clock(self) -> None:
+        """Count the steps so far and make the sum the run's current clock, as `EpisodeSettings(clock=…)` asks."""
         self.count_steps()
-        clock = getattr(self._recorder, "clock", None)
-        if clock is not None:
-            clock(**self.settings.clocks())
+        settings = self.settings
+        if settings.clock is not None and self._clock is not None:
+            self._clock(**{settings.clock: settings.counted_env_step})
 
     def count_steps(self) -> None:
         """Bring the common count of steps up to date with this episode's."""

@@ -71,6 +71,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         common = self.episodes.settings
         self.episodes.fps = float((env.metadata or {}).get("render_fps") or 30)
         self._films = env.render_mode == "rgb_array" and not common.video.never
+        self._drives = common.clock is not None
         self._autoreset = has_autoreset(env)
         self._over = False
         inner, self._reports, self._stats_key = reporter(env)
@@ -112,6 +113,8 @@ class RecordEpisodes(gymnasium.Wrapper):
             elif episodes.plain_steps and not info and not terminated and not truncated:
                 episodes.total += reward
                 episodes.length += 1
+                if self._drives:
+                    episodes.drive_clock()
             elif episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
                 self._over = True
                 self._audit(info)

@@ -154,7 +154,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self, obs: Any, rewards: Any, terminated: Any, truncated: Any, infos: Any, actions: Any, over: Any, resets: Any
     ) -> None:
         """Nothing records inside: give each sub-environment's recorder its part of the step where it needs one."""
-        everyone = bool(infos) and tells(infos, self._settings)
+        everyone = self._settings.clock is not None or (bool(infos) and tells(infos, self._settings))
         if not everyone and not self._slow and resets is None and not over.any():
             return
         each = self._each_obs(obs)

@@ -63,7 +63,7 @@ class SampleLog:
 
     Seen-before is exact for the first million different items (18 MB; 64-bit fingerprints, so 3e-8 is the chance of any
     confusion among them). Beyond that a filter of fixed size decides: it never takes a known item for a new one, and a
-    new one for a known one with the chance `seen.error`, 1e-4 at 3.5 million items in the default 16 MiB. The set is
+    new one for a known one with the chance `seen.error`, 1e-4 at 4.5 million items in the default 16 MiB. The set is
     kept in `data/seen` and survives resume; what a rewind abandoned counts as not seen. Each process that logs samples
     has its own.
 
@@ -223,7 +223,7 @@ class SampleLog:
                 1,
                 f"more than {self.seen.exact:,} different samples were logged; from here on a filter of "
                 f"{self.seen.filter_bytes:,} bytes says whether one is new, and takes a few new ones for known ones "
-                "(1 in 10,000 at 3.5 million in 16 MiB). Ask for SampleLog(exact='always') if that matters",
+                "(1 in 10,000 at 4.5 million in 16 MiB). Ask for SampleLog(exact='always') if that matters",
             )
         return new, first_seen, fresh
 
