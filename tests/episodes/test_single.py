@@ -235,7 +235,7 @@ def test_a_copy_of_a_recorded_environment_is_not_recorded(notebook: Any) -> None
     env.reset(seed=1)
     twin = copy.deepcopy(env)
     again = pickle.loads(pickle.dumps(env))
-    for _ in range(30):
+    for _ in range(8):
         assert_same(twin.step(0), again.step(0))
     assert notebook.table("episodes") == []
     env.close()
@@ -246,6 +246,12 @@ def test_attributes_of_the_environment_stay_in_reach(notebook: Any, make_env: An
     assert env.custom == "mine"
     with pytest.raises(AttributeError):
         _ = env.nothing_of_that_name
+    env.set_wrapper_attr("custom", "yours")
+    assert (env.unwrapped.custom, env.custom) == ("yours", "yours")
+    envs = RecordEpisodes(gymnasium.vector.SyncVectorEnv([lambda: make_env([2])] * 2), notebook)
+    envs.env.set_attr("custom", [1, 2])
+    assert envs.env.get_attr("custom") == (1, 2)
+    assert [sub.unwrapped.custom for sub in envs.env.envs] == [1, 2]
 
 
 def test_an_environment_that_resets_itself_is_counted_rightly(notebook: Any, make_env: Any) -> None:

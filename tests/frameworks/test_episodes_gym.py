@@ -6,9 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
+
+import rollbook
+from rollbook.capture.gym import RecordEpisodes
 
 GROUPS = ("gym122", "data")
 EPISODES = Path(__file__).parents[1] / "episodes"
@@ -33,3 +38,34 @@ def test_episodes_are_recorded_rightly_in_this_release(file: str) -> None:
         cwd=EPISODES.parents[1],
     )
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_an_environment_of_pixels_is_filmed_and_kept_while_its_twin_sees_the_same(tmp_path: Path) -> None:
+    def make() -> Any:
+        env = gymnasium.make("CartPole-v1", render_mode="rgb_array", max_episode_steps=12)
+        small = gymnasium.spaces.Box(0, 255, (40, 60, 3), np.uint8)
+        pictures = gymnasium.wrappers.AddRenderObservation(env)
+        return gymnasium.wrappers.TransformObservation(pictures, lambda obs: obs[::10, ::10].copy(), small)
+
+    run = rollbook.init("pixels", "twin", dir=tmp_path, sinks=[], keeper="inline", strict=True)
+    plain, recorded = make(), RecordEpisodes(make(), run.scope("train"), steps="first", video="first, best")
+    for seed in range(3):
+        np.testing.assert_array_equal(plain.reset(seed=seed)[0], recorded.reset(seed=seed)[0])
+        over, seen = False, 1
+        while not over:
+            mine, theirs = recorded.step(seed % 2), plain.step(seed % 2)
+            np.testing.assert_array_equal(mine[0], theirs[0])
+            assert mine[1:] == theirs[1:]
+            over, seen = mine[2] or mine[3], seen + 1
+        if seed == 0:
+            first = seen
+    recorded.close()
+    book = run.book
+    episode = book.episodes().to_pylist()[0]
+    films = book.media("video").to_pylist()
+    assert (films[0]["episode_id"], films[0]["frames"]) == (episode["episode_id"], first)
+    steps = [row for row in book.steps(episode["episode_id"]).to_pylist() if row["obs"] is not None]
+    assert len(steps) == first
+    assert {row["shape/obs"] for row in steps} == {"40,60,3"}
+    run.finish()
+    assert (run.folder / run.book.media("video").to_pylist()[0]["path"]).stat().st_size > 1000

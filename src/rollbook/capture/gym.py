@@ -159,6 +159,13 @@ class RecordEpisodes(gymnasium.Wrapper):
             raise AttributeError(name)
         return getattr(self.env, name)
 
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute where it lives: on this wrapper only what is its own."""
+        if name in self.__dict__ or hasattr(type(self), name):
+            setattr(self, name, value)
+            return True
+        return bool(self.env.set_wrapper_attr(name, value, force=force))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _without_recording, (self.env,)
 
