@@ -74,8 +74,10 @@ def training(which: str, steps: int) -> float:
         formats = {"csv": ["csv"], "tensorboard": ["tensorboard"]}.get(which, [])
         model.set_logger(native.configure(str(folder), formats) if formats else native.Logger(None, []))
         run = open_run(folder) if which == "rollbook" else None
+        callback = RollbookCallback(run) if run is not None else None
+        model.learn(256, callback=callback)  # imports, first rows, opening files
         start = time.process_time()
-        model.learn(steps, callback=RollbookCallback(run) if run is not None else None)
+        model.learn(steps, callback=callback, reset_num_timesteps=False)
         seconds = time.process_time() - start
         model.logger.close()
         if run is not None:

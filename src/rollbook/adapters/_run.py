@@ -85,8 +85,12 @@ class Counter:
         """Do `work`; whatever it raises is counted under `cause` and said once ("<what> failed: …")."""
         try:
             return work()
-        except LoggingFailed:
-            raise
         except Exception as err:
-            self(cause, message=f"{what} failed: {type(err).__name__}: {err}")
+            self.failed(cause, what, err)
             return None
+
+    def failed(self, cause: str, what: str, err: Exception) -> None:
+        """What `guard` does with an exception, for loops where a call for each step would cost."""
+        if isinstance(err, LoggingFailed):
+            raise err
+        self(cause, message=f"{what} failed: {type(err).__name__}: {err}")

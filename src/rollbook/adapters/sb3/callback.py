@@ -120,11 +120,17 @@ class RollbookCallback(_Base):
         self._begin_stage("rollout")
 
     def _on_step(self) -> bool:
-        local = self.locals
-        self.run.clock(env_step=self.num_timesteps + self._offset, step=self.num_timesteps)
-        if self._tracker is not None and "dones" in local:
-            self._count.guard("episodes", "keeping episodes", self._keep_episodes)
-        if self._every is not None and self.num_timesteps + self._offset >= self._next_checkpoint:
+        local, tracker = self.locals, self._tracker
+        env_step = self.num_timesteps + self._offset
+        self.run.clock(env_step=env_step)
+        if tracker is not None and "dones" in local:
+            try:
+                ended = tracker.step(local["rewards"], local["dones"], local["infos"])
+                if ended:
+                    self._keep_episodes(ended)
+            except Exception as err:
+                self._count.failed("episodes", "keeping episodes", err)
+        if self._every is not None and env_step >= self._next_checkpoint:
             self._count.guard("checkpoint", "saving a checkpoint", self._checkpoint)
         return True
 
@@ -240,11 +246,8 @@ class RollbookCallback(_Base):
 
     # -- episodes
 
-    def _keep_episodes(self) -> None:
-        local, tracker = self.locals, self._tracker
-        if tracker is None:
-            return
-        for columns in tracker.step(local["rewards"], local["dones"], local["infos"]):
+    def _keep_episodes(self, ended: list[dict[str, Any]]) -> None:
+        for columns in ended:
             self._episodes += 1
             self._log_episode(self._train, columns)
 
