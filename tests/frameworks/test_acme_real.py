@@ -319,3 +319,18 @@ def test_the_terminal_shows_something_by_default(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == ""
     ours.TerminalLogger("train").write({"a": 1})
     assert capsys.readouterr().out == "[Train] A = 1\n"
+
+
+def test_the_example_runs(own_place: Path) -> None:
+    import os
+    import subprocess
+
+    example = Path(__file__).parents[2] / "examples" / "acme_loop.py"
+    stand_in = own_place / "launchpad.py"
+    stand_in.write_text("def register_stop_handler(h): ...\ndef unregister_stop_handler(h): ...\n")
+    paths = [str(Path(rollbook.__file__).parents[1]), str(own_place)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, str(example), "--rounds", "3"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "15 training episodes" in done.stdout

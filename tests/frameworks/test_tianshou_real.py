@@ -366,3 +366,15 @@ def test_a_high_level_experiment_takes_the_factory(own_place: Path, monkeypatch:
     again = type(experiment).from_directory(str(log_dir))
     assert again.logger_factory.project == "cartpole"
     assert tianshou.__version__.startswith("2.")
+
+
+def test_the_example_runs_and_goes_on(own_place: Path) -> None:
+    import os
+
+    example = Path(__file__).parents[2] / "examples" / "tianshou_dqn.py"
+    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
+    for epochs, expected in ((1, "[0, 1000]"), (2, "[0, 1000, 2000]")):
+        command = [sys.executable, str(example), "--epochs", str(epochs)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"tested at {expected} steps" in done.stdout

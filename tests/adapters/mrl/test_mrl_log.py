@@ -227,6 +227,14 @@ def test_df_grows_while_the_training_reads_it(run: Any) -> None:
     assert len(log.df) == 6
 
 
+def test_rows_of_another_frame_can_be_added(run: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    log = trained(run, 1)
+    log.add_data(pandas.DataFrame({"samples": ["s1", "x"], "sources": ["a", "b"], "rewards": [9.0, 8.0]}))
+    assert log.df.samples.tolist() == ["s0", "s1", "x"]
+    assert log.df.rewards.tolist() == [0.0, 1.0, 8.0]
+
+
 def test_log_to_df_takes_any_batch_log() -> None:
     pytest.importorskip("pandas")
     found = log_to_df({"a": [[1, 2], [3]], "b": [["x", "y"], ["z"]]})

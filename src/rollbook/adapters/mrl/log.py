@@ -185,6 +185,12 @@ class Log(Callback):
             return frame_of({term: [] for term in self.batch_log.terms})
         return first.frame()
 
+    def add_data(self, new_df: Any) -> None:
+        """Take rows of another DataFrame with the same columns into `df`, those whose sample is not known yet."""
+        _ = self.df  # what the run holds comes first
+        if self._first_seen is not None:
+            self._first_seen.add({str(name): new_df[name].tolist() for name in new_df.columns})
+
     def get_df(self) -> Any:
         """One row per item of every batch: the number of the batch, then every term."""
         return log_to_df(self.batch_log)
