@@ -123,6 +123,7 @@ class TinyWriter(Writer):
     frame_file_bytes = 4096
 
 
+@pytest.mark.slow
 def test_readers_miss_nothing_and_repeat_nothing_beside_writers_and_sealers(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     writer = TinyWriter(str(run), main=True)
