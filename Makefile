@@ -43,6 +43,9 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
+test-slow: $(VENV)/.has-dev  ## the tests that need a machine for themselves
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
 test-frameworks:  ## real frameworks, each group of pins in an environment of its own under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)
 
