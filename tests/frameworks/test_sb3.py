@@ -292,3 +292,13 @@ def test_the_example_runs_as_it_stands(own_place: Path, monkeypatch: pytest.Monk
     assert "return at 1024 steps" in capsys.readouterr().out
     (book,) = rollbook.open("runs")
     assert book.status == "finished"
+
+
+def test_compat_is_the_librarys_own_logger_beside_the_run(run: Any, own_place: Path) -> None:
+    logger = configure(own_place, ["csv", "rollbook"], run=run, compat=True)
+    assert type(logger) is native.Logger
+    assert [type(output) for output in logger.output_formats] == [native.CSVOutputFormat, RollbookOutputFormat]
+    logger.record("a", 1.5)
+    logger.dump(3)
+    assert column(run.book, "a", x="step") == [(3, 1.5)]
+    assert (own_place / "progress.csv").read_text() == "a\n1.5\n"

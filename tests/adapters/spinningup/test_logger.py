@@ -265,3 +265,34 @@ def test_the_configuration_is_in_file_and_run(run: Any, tmp_path: Path) -> None:
     assert found["exp_name"] == "vpg"
     assert "0x" not in text
     assert run.config["gamma"] == 0.99
+
+
+class Experiment:
+    """An old-style Neptune experiment."""
+
+    def __init__(self) -> None:
+        self.metrics: list[Any] = []
+        self.properties: dict[str, Any] = {}
+
+    def log_metric(self, *args: Any) -> None:
+        self.metrics.append(args)
+
+    def set_property(self, key: str, value: Any) -> None:
+        self.properties[key] = value
+
+
+def test_a_neptune_experiment_gets_rows_and_configuration(run: Any, tmp_path: Path) -> None:
+    experiment = Experiment()
+    more: list[Any] = []
+    arguments = setup_logger_kwargs("ppo", 0, tmp_path, neptune_experiment=experiment, run=run)
+    logger = EpochLogger(**arguments, trackers=[lambda row, step: more.append((step, row))])
+    logger.save_config({"ac_kwargs": {"hidden_sizes": [64, 64]}})
+    logger.store(EpRet=3.0)
+    logger.log_tabular("EpRet")
+    logger.log_tabular("TestEpRet", average_only=True)  # nothing was stored: no number is made up
+    logger.log_tabular("TotalEnvInteracts", 0)
+    logger.log_tabular("note", "text")
+    logger.dump_tabular()
+    assert experiment.metrics == [("AverageEpRet", 0, 3.0), ("StdEpRet", 0, 0.0), ("TotalEnvInteracts", 0, 0)]
+    assert experiment.properties == {"ac_kwargs.hidden_sizes": [64, 64], "exp_name": "ppo"}
+    assert more == [(0, {"AverageEpRet": 3.0, "StdEpRet": 0.0, "TotalEnvInteracts": 0})]
