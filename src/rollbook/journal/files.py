@@ -88,6 +88,8 @@ class WriterInfo:
       problem: "" or why writer.json could not be read.
     """
 
+    about: dict[str, Any]
+
     __slots__ = (
         "about", "attempt", "boot_id", "clocks", "closed", "folder", "host", "id", "main", "pid", "pid_ns", "problem",
         "rank", "start_time", "time_offset",
@@ -98,9 +100,16 @@ class WriterInfo:
         self.id = os.path.basename(folder)
         self.problem = ""
         about, self.problem = _read_json(os.path.join(folder, "writer.json"))
-        self.about: dict[str, Any] = about or {}
         self.closed: dict[str, Any] | None = None
-        get = self.about.get
+        self.adopt(about or {})
+        if not self.clocks:
+            self._ask_a_segment()
+        self.look_closed()
+
+    def adopt(self, about: dict[str, Any]) -> None:
+        """Take the fields from the content of a writer.json."""
+        self.about = about
+        get = about.get
         self.attempt = _int(get("attempt"), 1)
         self.main = bool(get("main"))
         self.host, self.boot_id, self.pid_ns = str(get("host", "")), str(get("boot_id", "")), str(get("pid_ns", ""))
@@ -109,9 +118,6 @@ class WriterInfo:
         clocks = get("clocks")
         self.clocks = tuple(map(str, clocks)) if isinstance(clocks, list) else ()
         self.rank = get("rank")
-        if not self.clocks:
-            self._ask_a_segment()
-        self.look_closed()
 
     def look_closed(self) -> bool:
         """Whether the writer has closed, as of now."""
@@ -281,6 +287,13 @@ class Segment:
         start = look.start if start is None else start
         data = pread(self._fd, self.width * max(0, look.upper - start), self._at(start))
         return data if self.head()[0] == look.generation else None
+
+    def all_rows(self) -> bytes:
+        """The bytes of all whole rows that the file has room for, committed or not, as they are now."""
+        room = min(self.width * self.header.capacity, os.fstat(self._fd).st_size - self.header.header_size)
+        data = pread(self._fd, max(0, room), self.header.header_size)
+        whole = len(data) // self.width * self.width
+        return data if whole == len(data) else data[:whole]
 
     def words(self) -> tuple[bytes, Look] | None:
         """All rows up to the last committed one as raw bytes (holes included), and the look that found them.

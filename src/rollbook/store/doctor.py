@@ -14,7 +14,8 @@ from rollbook.journal.liveness import is_alive
 from rollbook.store.layout import PartName, data_folder, read_run, table_folder, write_run
 from rollbook.store.parts import Part
 from rollbook.store.pyramid import Pyramid
-from rollbook.store.salvage import salvage_log, salvage_segment
+from rollbook.store.salvage import rescue, whole_frames
+from rollbook.store.seal import keep_aside
 from rollbook.store.status import STALE_SECONDS, quiet_seconds
 
 __all__ = ["repair", "verify"]
@@ -100,7 +101,9 @@ def _log(path: str, gone: bool) -> list[str]:
 def _parts(folder: str) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) of the sealed files."""
     for table in _names(data_folder(folder)):
-        if table in ("journal", "keeper", "pyramid") or not os.path.isdir(os.path.join(data_folder(folder), table)):
+        if table in ("journal", "keeper", "pyramid", "aside") or not os.path.isdir(
+            os.path.join(data_folder(folder), table)
+        ):
             continue
         for name in _names(table_folder(folder, table)):
             path = os.path.join(table_folder(folder, table), name)
@@ -188,14 +191,15 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     _refuse_if_live(folder, writers, force)
     done = list(_repair_page(folder, writers))
     for info in writers:
-        for name in _names(info.folder):
-            done += _repair_file(folder, info, name)
-    done += _repair_parts(folder)
-    report = seal(folder, final=True, take_over=True)
-    if report.segments or report.frame_files or report.merged:
+        done += _set_aside(folder, info)
+    done += _set_parts_aside(folder)
+    report = seal(folder, take_over=True)
+    if report.segments or report.frame_files:
         done.append(str(report))
     else:
         done += report.problems
+    done += rescue(folder)
+    seal(folder, final=True, take_over=True)
     return done or ["nothing had to be done"]
 
 
@@ -226,7 +230,7 @@ def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
         raise
     except NotARun:
         if os.path.exists(path):
-            _move_aside(folder, path)
+            keep_aside(folder, path)
         about = _rebuilt_page(folder, writers)
         write_run(folder, about)
         yield "run.json was missing or damaged; made anew from what the writers say. Config and summary are lost"
@@ -301,69 +305,43 @@ def _last_time(info: WriterInfo) -> float:
     return newest
 
 
-def _repair_file(folder: str, info: WriterInfo, name: str) -> list[str]:
-    """One journal file: left alone if it can be read, else brought back or moved aside."""
-    path = os.path.join(info.folder, name)
-    parsed = parse_name(name)
-    try:
-        if parsed is None:
-            if name.endswith(".tmp"):
-                os.unlink(path)
-                return [f"{path} was half-written and is gone"]
-            return []
-        if parsed[0] == "seg":
-            with Segment(path):
-                return []
-        with FrameFile(path) as file:
-            frames = sum(1 for _ in file.frames())
-            broken = bool(file.problems) or file.torn_bytes() > 0
-        return _bring_back(folder, path, salvage_log(path), f"{frames} frames") if broken else []
-    except NewerFormat as err:
-        return [str(err)]
-    except Damaged:
-        data = salvage_segment(path) if parsed is not None and parsed[0] == "seg" else salvage_log(path)
-        return _bring_back(folder, path, data, "nothing")
-
-
-def _bring_back(folder: str, path: str, data: bytes | None, before: str) -> list[str]:
-    """Put what was saved in the place of a damaged file, which is kept aside."""
-    if not os.path.getsize(path):
-        os.unlink(path)
-        return [f"{path} was never begun and is gone"]
-    aside = _move_aside(folder, path)
-    if data is None:
-        return [f"{path} is beyond repair; it is kept as {aside}"]
-    temporary = f"{path}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    return [f"{path} was damaged (readable before: {before}); what is whole in it was saved, the original is {aside}"]
-
-
-def _repair_parts(folder: str) -> list[str]:
-    """Parquet files that cannot be read are moved out of the way of the others."""
+def _set_aside(folder: str, info: WriterInfo) -> list[str]:
+    """Move the frame files out of the journal in which a damaged frame hides what is behind it."""
     done = []
-    for path, problem in [*_parts(folder), *_pyramids(folder)]:
-        if os.path.isfile(path) and path.endswith((".parquet", ".pyr")):
-            aside = _move_aside(folder, path)
-            done.append(f"{problem}; it is kept as {aside}")
+    for name in _names(info.folder):
+        path = os.path.join(info.folder, name)
+        parsed = parse_name(name)
+        if parsed is None and name.endswith(".tmp"):
+            os.unlink(path)
+            done.append(f"{path} was half-written; it is gone")
+        elif parsed is not None and parsed[0] == "log":
+            try:
+                with FrameFile(path) as file:
+                    whole = sum(1 for _ in file.frames())
+                    broken = bool(file.problems) or file.torn_bytes() > 0
+                    if not broken:
+                        continue
+                with open(path, "rb") as raw:
+                    more = sum(1 for _ in whole_frames(raw.read())) - whole
+                if more > 0:
+                    done.append(f"{path}: {more} whole frames lie behind a damaged one")
+                    keep_aside(folder, path)
+            except (Damaged, NewerFormat):
+                continue  # sealing sets it aside
     return done
 
 
-def _move_aside(folder: str, path: str) -> str:
-    """Move a file to data/aside under a name that nothing reads."""
-    place = os.path.join(data_folder(folder), "aside")
-    os.makedirs(place, exist_ok=True)
-    parent = os.path.basename(os.path.dirname(path))
-    base = os.path.join(place, f"{parent}.{os.path.basename(path)}.damaged")
-    target, number = base, 1
-    while os.path.exists(target):
-        number += 1
-        target = f"{base}-{number}"
-    os.replace(path, target)
-    return target
+def _set_parts_aside(folder: str) -> list[str]:
+    """Move Parquet files that cannot be read out of the way of the others; wrong pyramids are made again by merges."""
+    done = []
+    for path, problem in [*_parts(folder), *_pyramids(folder)]:
+        if path.endswith(".pyr"):
+            os.unlink(path)
+            done.append(f"{problem.partition(';')[0]}; it is gone")
+        elif path.endswith(".parquet") and os.path.isfile(path):
+            keep_aside(folder, path)
+            done.append(f"{problem}; it was set aside")
+    return done
 
 
 def _is_young(path: str) -> bool:

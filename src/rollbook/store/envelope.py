@@ -133,7 +133,7 @@ def _buckets(
     counts = _effective(piece, run)
     if counts is False:
         return
-    if counts is True and piece.part is not None and not piece.is_long:
+    if counts is True and piece.is_whole and not piece.is_long:
         pyramid = _pyramid(piece, run)
         column = key if pyramid is not None and key in pyramid.keys else label
         if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
@@ -156,7 +156,7 @@ def _effective(piece: Piece, run: Context) -> bool | None:
     meta = piece.meta
     if any(meta.get(name) is None for name in ("attempt", "writer", "lane", "at")):
         return None
-    if piece.part is None:
+    if not piece.is_whole:
         return None
     ends = np.array([meta["first_seq"], meta["last_seq"]]), np.array([meta["first_time"], meta["last_time"]])
     mask = run.history.mask(run.attempts, meta["attempt"], meta["writer"], meta["lane"], *ends, meta["at"])

@@ -37,7 +37,7 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
 def _of_piece(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
     """((attempt, unix ns), key, value, clocks) of the newest value of each key in one piece."""
     meta = piece.meta
-    if piece.part is not None and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
+    if piece.is_whole and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
         age = (int(meta["attempt"]), int(meta["last_time"]))
         return [(age, key, value, dict(meta["last_clocks"])) for key, value in meta["last"].items()]
     if piece.is_long:

@@ -1,29 +1,34 @@
-"""The journal of a run as pieces of tables: what has not been sealed yet, looked at without changing anything."""
+"""The journal of a run as pieces of tables: what has not been sealed yet, looked at without changing anything.
+
+A snapshot holds of each lane the rows up to one sequence number and none behind it: the highest number that the first
+look over all files of the lane found. A lane is written by one thread at a time, so all rows up to that number are
+finished; those of files that came into use since they were listed are found by listing once more.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
-from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Look, Segment, WriterInfo, parse_name
+from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, parse_name
 from rollbook.store.durable import DurableMarks
 from rollbook.store.fills import Fills
+from rollbook.store.frame_tables import FrameTables
 from rollbook.store.layout import journal_folder
-from rollbook.store.tabulate import FrameTables, Meta, committed_words, segment_table
+from rollbook.store.tabulate import Meta, committed_words, segment_meta, segment_table
 
 __all__ = ["LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
-
-_TRIES = 50
-"""How often a snapshot is taken anew because a writer changed segments meanwhile; then it is good enough."""
+_MOST_KEPT_BYTES = 256 * 1024 * 1024
+"""Rows of segments that are kept in memory from the look to the reading; those beyond are read again."""
 
 
 class Moved(Exception):
@@ -31,57 +36,86 @@ class Moved(Exception):
 
 
 class LiveSegment:
-    """The rows that one segment held at the moment of a snapshot; read when asked for.
+    """The rows that one segment held at the moment of a snapshot.
 
     Attributes:
-      meta: what is known without reading the rows.
-      lowest_seq, last_seq, rows: as the look found them. While its writer uses a segment there may be more rows in it.
+      path, header, meta: which segment, and what its head says.
+      generation: of the segment, when it was looked at.
+      is_active: its writer was using it.
+      is_final: its rows do not change any more, and all of them are here.
+      rows, lowest_seq, last_seq: of the committed rows, as the look found them.
     """
 
-    def __init__(self, path: str, header: layout.SegmentHeader, look: Look, info: WriterInfo, journal: LiveJournal):
-        self.path, self.header, self._look, self._info, self._journal = path, header, look, info, journal
-        self.lowest_seq, self.last_seq, self.rows = look.lowest_seq, look.last_seq, look.count
-        self.is_active = look.state == layout.ACTIVE
-        self.up_to = look.last_seq
-        self.meta, _ = segment_table(header, np.zeros((0, header.row_words), dtype=np.int64))
-        self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows, clocks=list(header.clocks))
-        self._words: Any = None
+    def __init__(self, segment: Segment, head: tuple[int, int, int]) -> None:
+        self.path, self.header = segment.path, segment.header
+        self.generation, self._first_seq, state = head
+        self.is_active = state == layout.ACTIVE
+        self.is_final = not self.is_active
+        self.meta = segment_meta(self.header)
+        self.problem = ""
+        self._words: npt.NDArray[Any] | None = None
+        self._up_to: int | None = None
+        self._take(segment.all_rows())
+        self.size = 0 if self._words is None else self._words.nbytes
 
-    def words(self) -> Any:
-        """The rows as [rows, words], all those of the lane's first `up_to` numbers.
+    def settle(self, up_to: int) -> bool:
+        """Take the rows up to a sequence number, of which a moment ago at least the last was seen; False if gone."""
+        self._up_to = up_to
+        if not self.is_active and self.last_seq <= up_to:
+            return True
+        self.is_final = False
+        try:
+            self._take(self._read())
+        except Moved:
+            return False
+        return True
+
+    def words(self) -> npt.NDArray[Any]:
+        """The rows as [rows, words].
 
         Raises:
-          Moved: the segment was recycled or unlinked since the look.
+          Moved: they were not kept, and the segment was recycled or unlinked since.
         """
         if self._words is None:
-            look = self._look
-            try:
-                with Segment(self.path) as segment:
-                    if self.is_active:
-                        look.upper = self.header.capacity
-                    data = segment.copy(look, 0)
-            except (FileNotFoundError, Damaged):
-                raise Moved(self.path) from None
-            if data is None:
-                raise Moved(self.path)
-            words, odd = committed_words(self.header, data, look.first_seq, self.up_to)
-            if odd:
-                self._journal.problems[self.path] = f"{self.path}: {odd} rows have impossible sequence numbers"
-            times = words[:, len(self.header.clocks)] + self.header.time_offset
-            doubtful = self._journal.marks.doubtful(self._info, self.header.lane, words[:, -1], times)
-            if doubtful is not None:
-                self._journal.problems[self.path] = (
-                    f"{self.path}: {int(doubtful.sum())} rows were not on the disk for certain when the machine went "
-                    "down; they are set aside"
-                )
-                words = words[~doubtful]
-            self._words = words
+            self._take(self._read())
+        assert self._words is not None
         return self._words
+
+    def leave_out(self, doubtful: npt.NDArray[Any]) -> None:
+        """Without the rows that a power loss made doubtful."""
+        self._words = self.words()[~doubtful]
+        self._count()
+
+    def forget(self) -> None:
+        """Let go of the rows; they can be read again as long as the segment stays."""
+        self._words = None
 
     def read(self, columns: Sequence[str] | None, fills: Fills) -> pa.Table:
         """Columns of the rows."""
         _, table = segment_table(self.header, self.words(), None if columns is None else _keys(columns), fills)
         return table if columns is None else table.select([n for n in columns if n in table.column_names])
+
+    def _read(self) -> bytes:
+        try:
+            with Segment(self.path) as segment:
+                data = segment.all_rows()
+                if segment.head()[0] != self.generation:
+                    raise Moved(self.path)
+        except (FileNotFoundError, Damaged):
+            raise Moved(self.path) from None
+        return data
+
+    def _take(self, data: bytes) -> None:
+        self._words, odd = committed_words(self.header, data, self._first_seq, self._up_to)
+        self.problem = f"{self.path}: {odd} rows have impossible sequence numbers" if odd else ""
+        self._count()
+
+    def _count(self) -> None:
+        assert self._words is not None
+        self.rows = len(self._words)
+        self.lowest_seq = int(self._words[0, -1]) if self.rows else 0
+        self.last_seq = int(self._words[-1, -1]) if self.rows else 0
+        self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows)
 
 
 class Snapshot:
@@ -92,19 +126,19 @@ class Snapshot:
       frames: (description, table) of each group of each frame file.
       fills: values that came later, as far as they are in the journal.
       writers: all writers that have a folder there.
-      tops: (writer, lane) -> the last sequence number that was found.
+      tops: (writer, lane) -> the sequence number up to which the snapshot reaches.
     """
 
     def __init__(self) -> None:
-        self.tops: dict[tuple[str, int], int] = {}
         self.segments: list[LiveSegment] = []
         self.frames: list[tuple[Meta, pa.Table]] = []
         self.fills = Fills()
         self.writers: list[WriterInfo] = []
+        self.tops: dict[tuple[str, int], int] = {}
 
 
 class LiveJournal:
-    """Looks at the journal of one run, again and again. Decoded frames are remembered while their file only grows.
+    """Looks at the journal of one run, again and again. What does not change any more is remembered.
 
     Args:
       run: the run's folder.
@@ -117,61 +151,56 @@ class LiveJournal:
         self._run = run
         self._logs: dict[str, _Log] = {}
         self._writers: dict[str, WriterInfo] = {}
+        self._left: dict[str, LiveSegment] = {}
+        self._kept_bytes = 0
         self.problems: dict[str, str] = {}
         self.marks = DurableMarks(run)
 
-    def snapshot(self) -> Snapshot:
-        """What is there now: of each lane all rows up to the last one that a look found, and none behind it.
+    def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]]) -> Snapshot:
+        """What is there now.
 
         Waits a millisecond if a writer may be writing, so that what was seen can be believed.
+
+        Args:
+          sealed: gives (writer, lane) -> the highest sequence number that is in Parquet; asked after the first look.
+            What that look missed because it was just being sealed is there, and the snapshot reaches at least so far.
         """
         self.marks = DurableMarks(self._run)
-        for _ in range(_TRIES):
-            found = Snapshot()
-            found.writers = self._list_writers()
-            names = {info.id: _names(info.folder) for info in found.writers}
-            sealed = self._look_at_all(found, names)
-            if any(segment.is_active for segment in found.segments):
-                if any(info.closed is None for info in found.writers):
-                    time.sleep(SETTLE_SECONDS)
-                # A segment that came into use since it was listed holds rows that others' numbers already speak of.
-                if any(set(_names(info.folder)) - set(names[info.id]) for info in found.writers):
-                    continue
-                if any(_generation(path) != generation for path, generation in sealed):
-                    continue
-            break
-        for segment in found.segments:
-            segment.up_to = found.tops[segment.header.writer, segment.header.lane]
-        return found
-
-    def _look_at_all(self, found: Snapshot, names: dict[str, list[str]]) -> list[tuple[str, int]]:
-        """Fill a snapshot; (path, generation) of the segments that are sealed already."""
-        sealed: list[tuple[str, int]] = []
+        self._kept_bytes = 0
+        found = Snapshot()
+        found.writers = self._list_writers()
+        seen: dict[str, int] = {}
+        segments: dict[tuple[str, int], LiveSegment] = {}
         logs: dict[str, _Log] = {}
         for info in found.writers:
-            for name in names[info.id]:
-                parsed = parse_name(name)
-                if parsed is None:
-                    continue
-                path = os.path.join(info.folder, name)
-                lane = (info.id, parsed[1])
-                try:
-                    if parsed[0] == "seg":
-                        top, generation = self._look(path, info, found)
-                        sealed += [(path, generation)] if generation >= 0 else []
-                    else:
-                        logs[path] = log = self._scan(path, parsed[1], info, found.fills)
-                        top = log.last_seq
-                    found.tops[lane] = max(found.tops.get(lane, 0), top)
-                except FileNotFoundError:
-                    continue
-                except (Damaged, NewerFormat, OSError) as err:
-                    if not _just_begun(path):
-                        self.problems[path] = str(err)
+            self._look_at(info, _names(info.folder), seen, segments, logs)
+        for segment in segments.values():
+            _raise(found.tops, segment.header.writer, segment.header.lane, segment.last_seq)
+        for log in logs.values():
+            _raise(found.tops, *log.whose, log.last_seq)
+        for (writer, lane), last in sealed().items():
+            _raise(found.tops, writer, lane, last)
+        writing = [info for info in found.writers if info.closed is None and found.tops]
+        if writing:
+            time.sleep(SETTLE_SECONDS)
+        for info in writing:
+            self._look_at(info, _names(info.folder), seen, segments, logs)
+        for segment in segments.values():
+            top = found.tops.setdefault((segment.header.writer, segment.header.lane), 0)
+            if segment.settle(top) and segment.rows:
+                found.segments.append(segment)
+        self._judge(found)
+        for log in logs.values():
+            for payload in log.fill_payloads:
+                found.fills.add_frame(*log.whose, payload)
         for log in logs.values():
             found.frames += log.tables(found.fills)
         self._logs = logs
-        return sealed
+        self._left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
+        for segment in segments.values():
+            if segment.problem:
+                self.problems[segment.path] = segment.problem
+        return found
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
@@ -187,27 +216,83 @@ class LiveJournal:
             known.look_closed()
         return [self._writers[name] for name in names if name in self._writers]
 
-    def _look(self, path: str, info: WriterInfo, found: Snapshot) -> tuple[int, int]:
-        """(last sequence number, generation if the segment is sealed or just being recycled, else -1)."""
-        with Segment(path) as segment:
-            generation, _, state = segment.head()
-            if state == layout.SEALED or generation % 2:
-                return 0, generation  # its rows are in Parquet, which is listed after the journal
-            look = segment.look()
-            if look is None:
-                return 0, generation
-            if look.count or state == layout.ACTIVE:
-                found.segments.append(LiveSegment(path, segment.header, look, info, self))
-            return look.last_seq, -1
+    def _look_at(
+        self,
+        info: WriterInfo,
+        names: list[str],
+        seen: dict[str, int],
+        segments: dict[tuple[str, int], LiveSegment],
+        logs: dict[str, _Log],
+    ) -> None:
+        """Look at the files that were not seen yet, and at segments that have been recycled since.
 
-    def _scan(self, path: str, lane: int, info: WriterInfo, fills: Fills) -> _Log:
+        Args:
+          seen: path -> the generation of a segment when it was looked at; 0 for frame files.
+          segments: by path and generation; a segment may be met in two of its lives.
+        """
+        for name in names:
+            parsed = parse_name(name)
+            if parsed is None:
+                continue
+            path = os.path.join(info.folder, name)
+            if path in seen and (parsed[0] == "log" or _head(path)[0] == seen[path]):
+                continue
+            seen[path] = 0
+            try:
+                if parsed[0] == "log":
+                    logs[path] = self._scan(path, parsed[1], info)
+                    continue
+                segment, seen[path] = self._look(path)
+                if segment is not None:
+                    segments[path, segment.generation] = segment
+            except FileNotFoundError:
+                continue
+            except (Damaged, NewerFormat, OSError) as err:
+                if not _just_begun(path):
+                    self.problems[path] = str(err)
+
+    def _look(self, path: str) -> tuple[LiveSegment | None, int]:
+        """(the segment, its generation); None for it if its rows are in Parquet, which is listed after the journal."""
+        known = self._left.get(path)
+        if known is not None:
+            generation, _, state = _head(path)
+            if generation == known.generation and state != layout.SEALED:
+                return known, generation
+        with Segment(path) as segment:
+            head = segment.head()
+            if head[2] == layout.SEALED or head[0] % 2:
+                return None, head[0]
+            live = LiveSegment(segment, head)
+            if segment.head()[0] != head[0]:
+                return None, head[0]
+        self._kept_bytes += live.size
+        if self._kept_bytes > _MOST_KEPT_BYTES:
+            live.forget()
+        return live, head[0]
+
+    def _judge(self, found: Snapshot) -> None:
+        """Leave out what a power loss made doubtful."""
+        rebooted = {info.id: info for info in found.writers if self.marks.rebooted(info)}
+        for segment in found.segments if rebooted else ():
+            header = segment.header
+            if header.writer in rebooted:
+                words = segment.words()
+                times = words[:, len(header.clocks)] + header.time_offset
+                doubtful = self.marks.doubtful(rebooted[header.writer], header.lane, words[:, -1], times)
+                if doubtful is not None:
+                    self.problems[segment.path] = (
+                        f"{segment.path}: {int(doubtful.sum())} rows were not on the disk for certain when the machine "
+                        "went down; they are set aside"
+                    )
+                    segment.leave_out(doubtful)
+        found.segments = [segment for segment in found.segments if segment.rows]
+
+    def _scan(self, path: str, lane: int, info: WriterInfo) -> _Log:
         inode = os.stat(path).st_ino
         log = self._logs.get(path)
         if log is None or log.inode != inode:
             log = _Log(path, inode, lane, info)
         log.scan(self.problems)
-        for payload in log.fill_payloads:
-            fills.add_frame(info.id, lane, payload)
         return log
 
 
@@ -216,6 +301,7 @@ class _Log:
 
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
         self.path, self.inode, self._lane, self._info = path, inode, lane, info
+        self.whose = (info.id, lane)
         self._end = self.last_seq = 0
         self._tables = FrameTables(info, lane)
         self._pending: list[tuple[int, int, dict[str, Any]]] = []
@@ -253,6 +339,10 @@ class _Log:
         return self._built + late.tables()
 
 
+def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -> None:
+    tops[writer, lane] = max(seq, tops.get((writer, lane), 0))
+
+
 def _keys(columns: Sequence[str]) -> list[str]:
     """The keys that columns stand for, under both spellings."""
     return [*columns, *(name[6:] for name in columns if name.startswith("value/"))]
@@ -266,15 +356,14 @@ def _just_begun(path: str) -> bool:
         return True
 
 
-def _generation(path: str) -> int:
-    """The generation of a segment now; -1 if it is gone."""
+def _head(path: str) -> tuple[int, int, int]:
+    """(generation, first_seq, state) of a segment now; -1 for all if it is gone."""
     try:
         with open(path, "rb", buffering=0) as file:
-            file.seek(layout.GENERATION_AT)
-            data = file.read(layout.WORD.size)
-        return int(layout.WORD.unpack(data)[0])
+            fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
+        return fields[3], fields[4], fields[7]
     except (OSError, struct.error):
-        return -1
+        return -1, -1, -1
 
 
 def _names(folder: str) -> list[str]:

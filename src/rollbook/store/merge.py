@@ -268,7 +268,7 @@ def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
 
 def _levels_of(part: Part) -> str:
     """Where the pyramid of a part goes."""
-    if part.meta["table"] != "metrics" or part.meta["group"] == "R":
+    if part.meta["table"] != "metrics" or part.meta["group"][0] == "R":
         return ""
     run = os.path.dirname(os.path.dirname(os.path.dirname(part.path)))
     return pyramid_path(run, part.meta["table"], os.path.basename(part.path))

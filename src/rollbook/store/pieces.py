@@ -44,15 +44,28 @@ class Piece:
     """
 
     def __init__(
-        self, meta: Meta, rows: int, fills: Fills, part: Part | None, segment: LiveSegment | None, table: Any
+        self,
+        meta: Meta,
+        rows: int,
+        fills: Fills,
+        part: Part | None,
+        segment: LiveSegment | None,
+        table: Any,
+        limit: int | None = None,
     ) -> None:
         self.meta, self.rows, self.part = meta, rows, part
+        self._limit = limit
         self._fills, self._segment, self._table = fills, segment, table
+
+    @property
+    def is_whole(self) -> bool:
+        """A sealed part of which all rows count."""
+        return self.part is not None and self._limit is None
 
     @property
     def is_long(self) -> bool:
         """Rows of metrics with one line a value."""
-        return bool(self.meta["group"] == "R")
+        return bool(self.meta["group"][0] == "R")
 
     @property
     def columns(self) -> list[str]:
@@ -74,6 +87,9 @@ class Piece:
                 table = self.part.read(columns, row_groups)
             except Damaged as err:
                 raise BadPiece(self.part.path, str(err)) from None
+            if self._limit is not None:
+                seqs = to_numpy(self.part.read(["seq"], row_groups)["seq"])[0]
+                table = take_table(table, np.flatnonzero(seqs <= self._limit))
             if self._fills and self.meta.get("deferred") and "seq" in self.part.columns:
                 table = self._late(table, columns, row_groups)
             return table
@@ -89,7 +105,10 @@ class Piece:
             return table
         if "seq" in table.column_names:
             return filled(table, self.meta, self._fills)
-        table = table.append_column("seq", self.part.read(["seq"], row_groups)["seq"])
+        seqs = self.part.read(["seq"], row_groups)
+        if self._limit is not None:
+            seqs = _outside(seqs, [], self._limit)
+        table = table.append_column("seq", seqs["seq"])
         return filled(table, self.meta, self._fills).drop_columns(["seq"])
 
 
@@ -140,57 +159,59 @@ class RunFiles:
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )
 
-    def writers(self) -> list[Any]:
-        """The writers that have a folder in the journal."""
-        return self._journal.snapshot().writers
-
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table that can be read."""
         return [part for part in self._shelf.parts(table) if part.path not in self._bad]
 
     def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
-        before = {table: self.parts(table) for table in tables}
-        live = self._journal.snapshot()
+        live = self._journal.snapshot(lambda: self._sealed_tops(tables))
         fills = live.fills
         for part in self.parts("fills"):
             try:
                 fills.add_table(part.meta["writer"], part.read())
             except (Damaged, KeyError) as err:
                 raise BadPiece(part.path, str(err)) from None
-        return {table: self._of_table(table, live, fills, before[table]) for table in tables}
+        return {table: self._of_table(table, live, fills) for table in tables}
 
-    def _of_table(self, table: str, live: Snapshot, fills: Fills, before: list[Part]) -> Pieces:
-        parts = self.parts(table)
-        if (live.segments or live.frames) and parts != before:
-            raise Moved(table)  # what was sealed meanwhile may lie behind rows that the snapshot lacks
+    def _sealed_tops(self, tables: Sequence[str]) -> dict[tuple[str, int], int]:
+        """(writer, lane) -> the highest sequence number that is in Parquet."""
+        found: dict[tuple[str, int], int] = {}
+        for table in tables:
+            for part in self.parts(table):
+                for writer, lane, _, _, last in covers_of(part.meta):
+                    found[writer, lane] = max(last, found.get((writer, lane), 0))
+        return found
+
+    def _of_table(self, table: str, live: Snapshot, fills: Fills) -> Pieces:
+        pieces: Pieces = []
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
-        for part in parts:
+        for part in self.parts(table):
+            limit = None
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
-        pieces = [Piece(part.meta, part.rows, fills, part, None, None) for part in parts]
+                if last > live.tops.get((writer, lane), 0) and "covers" not in part.meta:
+                    limit = live.tops.get((writer, lane), 0)  # sealed since: these rows are not part of the snapshot
+            if limit is None or limit >= part.meta["first_seq"]:
+                pieces.append(Piece(part.meta, part.rows, fills, part, None, None, limit))
         for segment in live.segments:
             meta = segment.meta
-            if meta["table"] != table:
-                continue
-            sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
-            if any(first <= segment.lowest_seq <= last for first, last in sealed):
-                continue
-            pieces.append(Piece(meta, segment.rows, fills, None, segment, None))
+            if meta["table"] == table:
+                sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
+                if not any(first <= segment.lowest_seq <= last for first, last in sealed):
+                    pieces.append(Piece(meta, segment.rows, fills, None, segment, None))
         for meta, rows in live.frames:
             if meta["table"] == table:
                 sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
-                kept = _outside(rows, sealed)
+                kept = _outside(rows, sealed, live.tops.get((meta["writer"], meta["lane"])))
                 if kept.num_rows:
                     pieces.append(Piece(meta, kept.num_rows, fills, None, None, kept))
         return pieces
 
 
-def _outside(table: pa.Table, sealed: list[tuple[int, int]]) -> pa.Table:
-    """The rows that are not sealed yet."""
-    if not sealed:
-        return table
+def _outside(table: pa.Table, sealed: list[tuple[int, int]], top: int | None = None) -> pa.Table:
+    """The rows up to `top` that are not sealed yet."""
     seqs = to_numpy(table["seq"])[0]
-    inside = np.zeros(len(seqs), dtype=bool)
+    inside = np.zeros(len(seqs), dtype=bool) if top is None else seqs > top
     for first, last in sealed:
         inside |= (seqs >= first) & (seqs <= last)
     return take_table(table, np.flatnonzero(~inside)) if inside.any() else table

@@ -99,7 +99,7 @@ def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: 
         for time_ns, line in _lines(part, group, after, up_to)
         if after < line["seq"] <= up_to and line["writer"] == writer and line["lane"] == lane
     )
-    if meta["group"] == "R":
+    if meta["group"][0] == "R":
         for _, same in itertools.groupby(lines, key=lambda item: (item[1]["seq"], item[1]["index"])):
             values = list(same)
             yield _row(values[0], _long_values(line for _, line in values), clocks)
