@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -178,7 +179,7 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
         starts = np.flatnonzero(np.concatenate([[True], names[order][1:] != names[order][:-1]])).tolist()
     columns = []
     labels = []
-    for start, stop in zip(starts, [*starts[1:], n], strict=True):
+    for start, stop in itertools.pairwise([*starts, n]):
         at = order[start:stop]
         key = str(names[at[0]])
         own = set(kinds[at].tolist())
