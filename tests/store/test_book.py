@@ -113,10 +113,11 @@ def seal_left_only(run: Path) -> None:
 STATES = [live, crashed, half_sealed, sealed, merged]
 
 
-@pytest.fixture(params=STATES, ids=[state.__name__ for state in STATES])
-def book(request: pytest.FixtureRequest, tmp_path: Path) -> Book:
+@pytest.fixture(scope="module", params=STATES, ids=[state.__name__ for state in STATES])
+def book(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """The same run in one of its states; reading does not change it, so it is made once."""
     state: Callable[[Path, FakeWriter], None] = request.param
-    run = make_run(tmp_path, config={"lr": 0.1}, seed=3, tags=["a"], summary={"best": 5})
+    run = make_run(tmp_path_factory.mktemp("runs"), config={"lr": 0.1}, seed=3, tags=["a"], summary={"best": 5})
     state(run, write_everything(run))
     return Book(run)
 

@@ -128,7 +128,7 @@ class History:
             result[rows] = self._counts(number, who, lane_number, seq[rows], time_ns[rows])
         for rows, (checkpoint,) in _groups(len(seq), at):
             if checkpoint:
-                own = self._checkpoint_counts(str(checkpoint))
+                own = self.checkpoint_counts(str(checkpoint))
                 if own is not None:
                     result[rows] = own
         return result
@@ -144,7 +144,7 @@ class History:
         cut = self.chain[attempt]
         return True if cut is None else cut.holds(writer, lane, seq, time_ns)
 
-    def _checkpoint_counts(self, checkpoint: str) -> bool | None:
+    def checkpoint_counts(self, checkpoint: str) -> bool | None:
         """Whether a checkpoint lies in the effective history; None if nothing is known of it."""
         row = self._checkpoints().get(checkpoint)
         if row is None:

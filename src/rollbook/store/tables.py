@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.store.axis import in_order
@@ -15,6 +16,8 @@ from rollbook.store.metrics import IDENTITY, chosen, identity, joined, wide_metr
 from rollbook.store.pieces import Pieces
 
 __all__ = ["FIXED_COLUMNS", "binned", "read_metrics_rows", "read_table"]
+
+NDArray = npt.NDArray[Any]
 
 _TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 
@@ -51,6 +54,8 @@ def read_table(name: str, pieces: Pieces, clocks: tuple[str, ...], history: Hist
     for piece in pieces:
         table = identity(piece.read(), piece.meta)
         mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
+        if mask is not None and name == "checkpoints" and attempts == "effective":
+            mask = _of_checkpoints(table, mask, history)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
         tables.append(table)
@@ -63,6 +68,15 @@ def read_table(name: str, pieces: Pieces, clocks: tuple[str, ...], history: Hist
         if column not in table.column_names and f"value/{column}" not in table.column_names:
             table = table.append_column(column, pa.nulls(table.num_rows, kind))
     return in_order(_tidy(table, clocks), None)
+
+
+def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray:
+    """Whatever was said of a checkpoint counts as the checkpoint does: that its file was deleted stays true."""
+    if "checkpoint_id" not in table.column_names:
+        return mask
+    ids = table["checkpoint_id"].to_pylist()
+    known = {name: history.checkpoint_counts(str(name)) for name in set(ids)}
+    return np.array([m if known[name] is None else known[name] for name, m in zip(ids, mask, strict=True)], dtype=bool)
 
 
 def read_metrics_rows(pieces: Pieces, clocks: tuple[str, ...], history: History, attempts: Attempts) -> pa.Table:

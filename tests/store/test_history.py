@@ -1,0 +1,229 @@
+"""Rewinds: what an abandoned stretch of a run wrote is hidden by default and never deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_writer import FakeWriter, make_run, write_run
+
+from rollbook.errors import BadInput, UnknownKey
+from rollbook.store.history import History, cut_at
+from rollbook.store.reader import Book
+from rollbook.store.seal import seal
+
+
+def attempt(n: int, parent: int | None = None, cut: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    return {"n": n, "parent": parent, "cut": cut, "writer": f"w{n}", "status": "running", **more}
+
+
+def live(run: Path) -> None:
+    del run
+
+
+def sealed(run: Path) -> None:
+    seal(run, take_over=True, final=True)
+
+
+@pytest.fixture(params=[live, sealed], ids=["live", "sealed"])
+def after(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Tests hold for live and for sealed runs."""
+    made: Callable[[Path], None] = request.param
+    return made
+
+
+def values(run: Path, **options: Any) -> list[float]:
+    found: list[float] = Book(run).metrics(["v"], **options)["v"].to_pylist()
+    return found
+
+
+def three_lives(root: Path) -> Path:
+    """Attempt 1 logs 0..9, 2 goes back to after 5, 3 goes back to after 102 of attempt 2."""
+    run = make_run(root)
+    first = FakeWriter(run, "w1", attempt=1, start=1000.0)
+    stream = first.lane().stream("v")
+    for i in range(10):
+        stream.log(float(i), env_step=i)
+    second = FakeWriter(run, "w2", attempt=2, start=2000.0)
+    stream = second.lane().stream("v")
+    for i in range(5):
+        stream.log(100.0 + i, env_step=6 + i)
+    third = FakeWriter(run, "w3", attempt=3, start=3000.0)
+    stream = third.lane().stream("v")
+    for i in range(3):
+        stream.log(200.0 + i, env_step=9 + i)
+    cuts = [{"time": 0, "writers": {"w1": {"0": 6}}}, {"time": 0, "writers": {"w2": {"0": 3}}}]
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cuts[0]), attempt(3, 2, cuts[1])])
+    return run
+
+
+def test_the_effective_history_is_the_chain_of_parents_up_to_their_cuts(
+    tmp_path: Path, after: Callable[[Path], None]
+) -> None:
+    run = three_lives(tmp_path)
+    after(run)
+    assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101, 102, 200, 201, 202]
+    assert values(run, x="env_step") == [0, 1, 2, 3, 4, 5, 100, 101, 102, 200, 201, 202]
+    assert len(values(run, attempts="all")) == 18
+    assert values(run, attempts=[2]) == [100, 101, 102, 103, 104]
+    assert Book(run).latest()["v"][0] == 202.0
+    assert Book(run).latest(attempts=[1])["v"][0] == 9.0
+    series = Book(run).series("v", points=3)
+    assert series.count.sum() == 12
+    assert series.max.max() == 202.0
+
+
+def test_resuming_twice_from_the_same_checkpoint_leaves_one_history(
+    tmp_path: Path, after: Callable[[Path], None]
+) -> None:
+    run = three_lives(tmp_path)
+    cuts = [{"time": 0, "writers": {"w1": {"0": 6}}}, {"time": 0, "writers": {"w1": {"0": 2}}}]
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cuts[0]), attempt(3, 1, cuts[1])])
+    after(run)
+    assert values(run) == [0, 1, 200, 201, 202]
+
+
+def test_a_life_without_a_parent_begins_anew(tmp_path: Path, after: Callable[[Path], None]) -> None:
+    run = three_lives(tmp_path)
+    write_run(run, attempts=[attempt(1), attempt(2, 1), attempt(3)])
+    after(run)
+    assert values(run) == [200, 201, 202]
+
+
+@pytest.mark.parametrize("step_back", [-60.0, 0.0, 60.0])
+def test_clocks_that_step_back_or_hosts_that_disagree_change_nothing(
+    tmp_path: Path, step_back: float, after: Callable[[Path], None]
+) -> None:
+    """A cut by time alone shows or hides up to a minute of wrong rows here."""
+    run = make_run(tmp_path)
+    first = FakeWriter(run, "w1", attempt=1, start=1000.0)
+    stream = first.lane().stream("v")
+    for i in range(100):
+        stream.log(float(i), env_step=i)
+    second = FakeWriter(run, "w2", attempt=2, start=1000.05 + step_back)
+    stream = second.lane().stream("v")
+    for i in range(100):
+        stream.log(1000.0 + i, env_step=50 + i)
+    cut = {"time": 1_000_050_000_000, "writers": {"w1": {"0": 50}}}
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cut)])
+    after(run)
+    found = values(run, x="env_step")
+    assert found == [*map(float, range(50)), *(1000.0 + i for i in range(100))]
+
+
+def test_other_writers_are_cut_by_time_and_unnamed_lanes_count_for_nothing(
+    tmp_path: Path, after: Callable[[Path], None]
+) -> None:
+    run = make_run(tmp_path)
+    first = FakeWriter(run, "w1", attempt=1, start=1000.0)
+    lanes = [first.lane().stream("v"), first.lane().stream("v")]
+    worker = FakeWriter(run, "worker", attempt=1, start=1000.0, main=False).lane().stream("v")
+    for i in range(4):
+        lanes[0].log(float(i))
+        lanes[1].log(10.0 + i)
+        worker.log(20.0 + i, mono=1_000_000_000 + i * 1_000_000)
+    FakeWriter(run, "w2", attempt=2, start=2000.0).lane().stream("v").log(99.0)
+    cut = {"time": 1_000_001_000_000, "writers": {"w1": {"0": 3}}}
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cut)])
+    after(run)
+    assert sorted(values(run)) == [0, 1, 2, 20, 21, 99]
+
+
+def test_the_late_evaluation_of_the_checkpoint_one_resumes_from_stays(
+    tmp_path: Path, after: Callable[[Path], None]
+) -> None:
+    run = make_run(tmp_path)
+    first = FakeWriter(run, "w1", attempt=1, start=1000.0)
+    lane = first.lane()
+    stream = lane.stream("v")
+    stream.log(1.0, env_step=1)
+    positions = lane.seq
+    for name in ("kept", "abandoned"):
+        lane.chunk("checkpoints", {"checkpoint_id": [name], "path": ["x"]}, 1, env_step=1)
+        stream.log(2.0, env_step=2)
+    late = lane.stream("v", at="kept", scope="test")
+    late.log(10.0, env_step=1)
+    lane.rare({"v": 11.0}, at="kept")
+    lane.rare({"v": 12.0}, at="abandoned")
+    lane.stream("v", at="abandoned").log(13.0)
+    lane.rare({"v": 14.0}, at="unknown")
+    FakeWriter(run, "w2", attempt=2, start=2000.0).lane().stream("v").log(99.0, env_step=2)
+    cut = {"time": 0, "writers": {"w1": {"0": positions}}}
+    write_run(run, attempts=[attempt(1), attempt(2, 1, cut, checkpoint="kept")])
+    after(run)
+    assert sorted(values(run)) == [1, 10, 11, 99]
+    assert Book(run).checkpoints()["checkpoint_id"].to_pylist() == ["kept"]
+    assert len(Book(run).checkpoints(attempts="all")) == 2
+
+
+def test_every_table_follows_the_history(tmp_path: Path, after: Callable[[Path], None]) -> None:
+    run = make_run(tmp_path)
+    lane = FakeWriter(run, "w1", attempt=1, start=1000.0).lane()
+    for i in range(4):
+        lane.chunk("episodes", {"episode_id": [f"a{i}"], "return": [float(i)]}, 1)
+        lane.rare({f"r{i}": float(i)})
+    other = FakeWriter(run, "w2", attempt=2, start=2000.0).lane()
+    other.chunk("episodes", {"episode_id": ["b"], "return": [9.0]}, 1)
+    write_run(run, attempts=[attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 4}}})])
+    after(run)
+    book = Book(run)
+    assert book.episodes()["episode_id"].to_pylist() == ["a0", "a1", "b"]
+    assert book.table("episodes", attempts="all").num_rows == 5
+    rows = book.metrics()
+    assert sorted(v for name in ("r0", "r1", "r2", "r3") for v in rows[name].to_pylist() if v is not None) == [0, 1]
+    assert book.sql("select count(*) from episodes").fetchall() == [(3,)]
+
+
+def test_times_are_never_joined_across_attempts(tmp_path: Path, after: Callable[[Path], None]) -> None:
+    run = make_run(tmp_path)
+    first = FakeWriter(run, "w1", attempt=1, start=1000.0).lane().stream("v")
+    first.log(1.0, env_step=10)
+    second = FakeWriter(run, "w2", attempt=2, start=500.0).lane().stream("v")
+    second.log(2.0, env_step=20)
+    host = FakeWriter(run, "host", attempt=2, start=1001.0, main=False).lane().stream("host/cpu")
+    host.log(50.0)
+    write_run(run, attempts=[attempt(1), attempt(2, 1, {"time": 2**62, "writers": {}})])
+    after(run)
+    table = Book(run).metrics(["host/cpu"], x="env_step")
+    assert table["env_step"].to_pylist() == [20]
+    assert table["inferred"].to_pylist() == [True]
+
+
+def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callable[[Path], None]) -> None:
+    run = three_lives(tmp_path)
+    after(run)
+    number, cut, clocks = cut_at(run, "env_step", 3)
+    assert (number, clocks) == (1, {"env_step": 3})
+    assert cut["writers"] == {"w1": {"0": 4}}
+    number, cut, clocks = cut_at(run, "env_step", 7)
+    assert (number, cut["writers"], clocks) == (2, {"w2": {"0": 2}}, {"env_step": 7})
+    attempts = [attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 6}}}), attempt(4, number, cut)]
+    write_run(run, attempts=attempts)
+    assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101]
+    with pytest.raises(UnknownKey, match="begin at 0"):
+        cut_at(run, "env_step", -5)
+    with pytest.raises(UnknownKey, match="no row has a reading"):
+        cut_at(run, "epoch", 5)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        None,
+        "nonsense",
+        [{"n": 1}, {"n": 2, "parent": 2}],
+        [{"n": 1, "parent": 2}, {"n": 2, "parent": 1}],
+        [{"n": "x"}, 3, {"n": 1, "cut": {"writers": {"w": 3}, "time": "late"}}],
+    ],
+)
+def test_attempts_that_make_no_sense_never_stop_a_reader(entries: Any) -> None:
+    history = History({"attempts": entries}, dict)
+    seqs, times = np.arange(3), np.arange(3)
+    mask = history.mask("effective", 1, "w", 0, seqs, times)
+    assert mask is None or mask.dtype == bool
+    with pytest.raises(BadInput):
+        history.mask("newest", 1, "w", 0, seqs, times)
