@@ -615,8 +615,7 @@ class Run(Scope):
         """What rollbook cost this process so far and what it refused or dropped, by cause.
 
         Keys: rows, microseconds_per_row (measured now), seconds (rows times that), pending (device values),
-        media_bytes,
-        drops {cause: count}.
+        media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count}.
         """
         cost = self.writer.measure_cost()
         rows = self.writer.rows_written()

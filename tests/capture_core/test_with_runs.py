@@ -117,7 +117,7 @@ def test_pictures_and_films_stand_in_the_book_with_their_clocks(begin: Any) -> N
     with begin() as run:
         run.scope("test").log_image("frame", np.zeros((4, 6, 3), np.uint8), env_step=5)
         run.log_video("film", np.zeros((3, 8, 8, 3), np.uint8), fps=10, env_step=6)
-        assert run.bill()["media_bytes"] == 72 + 576
+        assert run.bill()["media"]["spooled_bytes"] == 72 + 576
     encode_spooled(run.folder)
     media = run.book.media()
     assert media["key"].to_pylist() == ["test/frame", "film"]
