@@ -120,7 +120,7 @@ def wait_all(jobs: list[Job], orphan_seconds: float = 40.0) -> tuple[float, floa
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
-    cpu, left, ended = 0.0, {job.process.pid: job for job in jobs}, 0.0
+    cpu, left, ended = 0.0, {job.process.pid: job for job in jobs}, time.perf_counter()
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)

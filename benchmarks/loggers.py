@@ -53,9 +53,8 @@ class Rollbook(Logger):
         if only:
             series = book.series(only, x="env_step")
             return {only: (series.x, series.mean)}
-        table = book.metrics(x="env_step")
-        steps = table["env_step"].to_numpy()
-        return {key: (steps, table[key].to_numpy()) for key in table.column_names if key.startswith("m/")}
+        columns = book.arrays(x="env_step")
+        return {key: (columns["env_step"], column) for key, column in columns.items() if key.startswith("m/")}
 
 
 class TensorBoard(Logger):

@@ -172,6 +172,24 @@ def test_rows_without_the_clock_are_placed_by_time_and_marked(book: Book) -> Non
     assert book.metrics(["many"], x="env_step", exact=True).num_rows == 0
 
 
+def test_arrays_are_the_columns_of_metrics_for_numpy(book: Book) -> None:
+    columns, table = book.arrays(x="env_step"), book.metrics(x="env_step")
+    assert list(columns) == table.column_names
+    assert columns["env_step"].tolist() == table["env_step"].to_pylist()
+    assert columns["time"].dtype == np.dtype("datetime64[us]")
+    assert columns["time"].tolist() == [moment.replace(tzinfo=None) for moment in table["time"].to_pylist()]
+    losses = [math.nan if cell is None else cell for cell in table["update/loss"].to_pylist()]
+    np.testing.assert_array_equal(columns["update/loss"], losses)
+    flags = columns["flag"]
+    assert (flags.dtype, int(np.nansum(flags)), int(np.isnan(flags).sum())) == (np.float64, 4, table.num_rows - 4)
+    steps = sorted(set(columns["env_step"].tolist()))
+    few = book.arrays("update/loss", x="env_step", start=steps[3], stop=steps[9])
+    assert (
+        few["env_step"].tolist()
+        == book.metrics("update/loss", x="env_step", start=steps[3], stop=steps[9])["env_step"].to_pylist()
+    )
+
+
 def test_any_key_can_be_the_axis(book: Book) -> None:
     table = book.metrics(["update/loss"], x="update/n", start=2**60 + 5, stop=2**60 + 8, exact=True)
     assert table["update/n"].to_pylist() == [2**60 + 5, 2**60 + 6, 2**60 + 7]

@@ -20,6 +20,7 @@ __all__ = [
     "JSON_FIELD",
     "TIME",
     "any_column",
+    "arrays",
     "cast",
     "common_type",
     "constant",
@@ -226,7 +227,26 @@ def in_microseconds(table: pa.Table) -> pa.Table:
     column needs pandas. Files keep the nanoseconds.
     """
     place = table.column_names.index("time")
-    return table.set_column(place, "time", table.column(place).cast(pa.timestamp("us", tz="UTC"), safe=False))
+    values, valid = to_numpy(table.column(place))
+    return table.set_column(place, "time", from_numpy(values // 1000, valid, pa.timestamp("us", tz="UTC")))
+
+
+def arrays(table: pa.Table) -> dict[str, NDArray]:
+    """The columns of a table that came through `in_microseconds`, as numpy arrays by name.
+
+    Numbers and booleans keep their type where nothing is missing, else they are float64 with NaN; times are
+    datetime64[us] in UTC, NaT where missing; everything else is an object array with None where missing.
+    """
+    found = {}
+    for name in table.column_names:
+        column = table.column(name)
+        values, valid = to_numpy(column)
+        if pa.types.is_timestamp(column.type):
+            values = np.where(True if valid is None else valid, values, np.iinfo(np.int64).min).view("datetime64[us]")
+        elif values.dtype != object and valid is not None:
+            values = np.where(valid, values, np.nan)
+        found[name] = values
+    return found
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:

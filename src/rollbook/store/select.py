@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.store.axis import in_order, place
 from rollbook.store.columns import cast, from_numpy, take_table, to_numpy
 from rollbook.store.context import Context
@@ -42,6 +42,7 @@ def select_metrics(
     wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
     axis_key = _axis_key(x, labels, run)
     names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
+    asked = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
     columns = [labels[name] for name in names]
     wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
@@ -52,7 +53,7 @@ def select_metrics(
     if len(names) > len(wanted):  # rows that only have the axis are not asked for
         kept &= _have_any(table, [labels[name] for name in wanted])
     if x is None:
-        return _without_unknown(in_order(_rows(table, kept), None), run.clocks, "")
+        return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), asked, keys or ())
     axis = labels[axis_key] if axis_key is not None else x
     placed = place(
         table, attempt, axis, pieces, run.clocks, run.history, run.attempts, set(run.main_writers), exact=exact
@@ -69,31 +70,66 @@ def select_metrics(
         table = table.set_column(place_of, axis, cast(readings, kind))
     rows = np.flatnonzero(kept)
     table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
-    return _without_unknown(table, run.clocks, x)
+    return _as_asked(_without_unknown(table, run.clocks, x), asked, keys or ())
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
-    """The keys that were asked for, each once; value/<key> is understood.
+    """The keys that were asked for, each once; value/<key> and canonical names (`rollbook.aliases`) are understood.
+
+    A key of that very name always wins over an alias.
 
     Raises:
-      UnknownKey: one that the book does not hold.
+      UnknownKey: one that the book does not hold. AmbiguousKey: a canonical name for several keys of the book.
     """
     by_label = {label: key for key, label in labels.items()}
     found = []
     for key in keys:
-        if key not in labels and key not in by_label:
-            raise UnknownKey(f"{path} has no key {key!r}.{did_you_mean(str(key), list(labels))}")
-        found.append(key if key in labels else by_label[key])
+        native = key if key in labels else by_label.get(key)
+        found.append(_native(key, labels, path) if native is None else native)
     return list(dict.fromkeys(found))
+
+
+def _native(name: str, labels: dict[str, str], path: str) -> str:
+    """The key that a canonical name stands for in this book."""
+    from rollbook.aliases import candidates, native_names
+
+    found = candidates(str(name), labels)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousKey(
+            f"{path}: {name!r} stands for {len(found)} keys of this book: {', '.join(found)}. Ask for one of them."
+        )
+    known = native_names(str(name))
+    other = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
+    raise UnknownKey(f"{path} has no key {name!r}{other}.{did_you_mean(str(name), list(labels))}")
+
+
+def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
+    """{canonical name that was asked for: column of the key it stands for}."""
+    foreign = [name for name in names if name not in labels and name not in labels.values()]
+    return {name: labels[_native(name, labels, path)] for name in foreign}
+
+
+def _as_asked(table: pa.Table, aliases: dict[str, str], keys: Sequence[str]) -> pa.Table:
+    """With the columns of canonical names called as they were asked for."""
+    for name, column in aliases.items():
+        if column in keys:  # asked for under both names
+            table = table.append_column(name, table[column])
+        else:
+            table = table.rename_columns([name if found == column else found for found in table.column_names])
+    return table
 
 
 def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None:
     """The key that `x` names, or None if it is a clock (or nothing)."""
     if x is None or x in run.clocks:
         return None
-    if x not in labels and x not in labels.values():
-        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{did_you_mean(x, [*run.clocks, *labels])}")
-    return resolve_keys([x], labels, run.path)[0]
+    try:
+        return resolve_keys([x], labels, run.path)[0]
+    except UnknownKey:
+        near = did_you_mean(x, [*run.clocks, *labels])
+        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{near}") from None
 
 
 def _rows(table: pa.Table, kept: NDArray) -> pa.Table:
