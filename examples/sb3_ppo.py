@@ -35,7 +35,7 @@ def main() -> None:
         model.learn(args.env_steps, callback=[record, evaluate])
 
     book = rollbook.open("runs").one("CartPole-v1/ppo", seed=args.seed, id=run.id)
-    returns = book.series("rollout/ep_rew_mean", x="env_step")
+    returns = book.series("train/return", x="env_step")  # the library calls it rollout/ep_rew_mean
     print(f"return at {returns.x[-1]:.0f} steps: {returns.mean[-1]:.1f}; {book.episodes().num_rows} episodes kept")
 
 

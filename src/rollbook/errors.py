@@ -5,7 +5,8 @@
     │   ├── InvalidName                 a project, run, scope or key name
     │   ├── InvalidClock                a clock nobody declared, or no integer
     │   ├── UnknownOption               a choice outside the list (sink, mode, keeper …)
-    │   └── UnknownKey                  a key, table or clock the book does not hold
+    │   ├── UnknownKey                  a key, table or clock the book does not hold
+    │   └── AmbiguousKey                a canonical name that stands for several keys of the book
     ├── RunError
     │   ├── NotARun                     a folder without a run.json that can be read
     │   ├── RunNotFound                 nothing matches
@@ -25,6 +26,7 @@ Messages have three parts: what was asked, what was found, what to do.
 from __future__ import annotations
 
 __all__ = [
+    "AmbiguousKey",
     "AmbiguousRun",
     "BadInput",
     "Damaged",
@@ -71,6 +73,10 @@ class UnknownKey(BadInput, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr
         return str(self.args[0]) if self.args else ""
+
+
+class AmbiguousKey(BadInput, LookupError):
+    """A canonical name that stands for several keys of the book."""
 
 
 class RunError(RollbookError):

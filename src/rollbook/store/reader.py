@@ -34,7 +34,7 @@ from rollbook.store.metrics import all_keys, identity
 from rollbook.store.near import nearest_rows
 from rollbook.store.pieces import Pieces, RunFiles
 from rollbook.store.sealed import SealedRows
-from rollbook.store.select import select_metrics
+from rollbook.store.select import canonical_keys, select_metrics
 from rollbook.store.series import Series
 from rollbook.store.sql import Database
 from rollbook.store.tables import binned, read_metrics_rows, read_table
@@ -146,6 +146,18 @@ class Book:
 
         return self.files.read(["metrics"], work)
 
+    def canonical(self) -> dict[str, str]:
+        """{canonical name: the key it is read from}: names that mean the same in the runs of every framework.
+
+        They can be asked for wherever a key can. A name for which this book holds several keys is left out.
+        """
+
+        def work(found: dict[str, Pieces]) -> dict[str, str]:
+            run = self.context(found["metrics"], "all")
+            return canonical_keys(all_keys(found["metrics"], run.clocks))
+
+        return self.files.read(["metrics"], work)
+
     def problems(self) -> list[str]:
         """What could not be read, and why; empty if all is well. Looks at every table."""
         names = [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
@@ -169,7 +181,7 @@ class Book:
         """Rows of metrics that have at least one of `keys`.
 
         Args:
-          keys: which; None means all.
+          keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
           x: order by this clock or key. Rows that lack it are placed by time, through the writer that knows it, and
             are True in the column `inferred`; rows that cannot be placed are left out.
           start, stop: only rows with start <= x < stop.
@@ -180,7 +192,8 @@ class Book:
           The clocks that some row knows, `time` (UTC, microseconds), one column a key (null: the row lacks it), and
           `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
         Raises:
-          UnknownKey: a key, or an x, that the book does not hold. BadInput: start or stop without x.
+          UnknownKey: a key, or an x, that the book does not hold. AmbiguousKey: a canonical name for several keys.
+          BadInput: start or stop without x.
         """
         wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
         table = self.files.read(
@@ -262,6 +275,10 @@ class Book:
         Raises:
           UnknownKey: the book holds no such table.
         """
+        return self._table(name, attempts)
+
+    def _table(self, name: str, attempts: Attempts, where: tuple[str, str] | None = None) -> pa.Table:
+        """The rows of a table, or those that have a text in a column."""
         if name in layout.HIDDEN_TABLES:
             raise UnknownKey(self._no_table(name))
 
@@ -272,7 +289,7 @@ class Book:
             run = self.context(pieces, attempts)
             if name == "metrics":
                 return read_metrics_rows(pieces, run.clocks, run.history, attempts)
-            return read_table(name, pieces, run.clocks, run.history, attempts)
+            return read_table(name, pieces, run.clocks, run.history, attempts, where)
 
         return in_microseconds(self.files.read([name], work))
 
@@ -292,9 +309,8 @@ class Book:
         return found.slice(found.num_rows - 1)
 
     def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """The recorded steps of one episode, in order, or of all."""
-        table = self.table("steps", attempts)
-        return table if episode_id is None else _where(table, "episode_id", episode_id)
+        """The recorded steps of one episode, in order, or of all. Those of one cost about that episode to read."""
+        return self._table("steps", attempts, None if episode_id is None else ("episode_id", str(episode_id)))
 
     def samples(
         self,

@@ -16,7 +16,7 @@ from rollbook.store.context import Context
 from rollbook.store.metrics import all_keys, joined, wide_metrics
 from rollbook.store.pieces import Pieces
 
-__all__ = ["resolve_keys", "select_metrics"]
+__all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
 
 NDArray = npt.NDArray[Any]
 
@@ -42,7 +42,8 @@ def select_metrics(
     wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
     axis_key = _axis_key(x, labels, run)
     names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
-    asked = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
+    aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
+    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys}
     columns = [labels[name] for name in names]
     wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
@@ -53,7 +54,7 @@ def select_metrics(
     if len(names) > len(wanted):  # rows that only have the axis are not asked for
         kept &= _have_any(table, [labels[name] for name in wanted])
     if x is None:
-        return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), asked, keys or ())
+        return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), aliases, plain)
     axis = labels[axis_key] if axis_key is not None else x
     placed = place(
         table, attempt, axis, pieces, run.clocks, run.history, run.attempts, set(run.main_writers), exact=exact
@@ -70,7 +71,7 @@ def select_metrics(
         table = table.set_column(place_of, axis, cast(readings, kind))
     rows = np.flatnonzero(kept)
     table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
-    return _as_asked(_without_unknown(table, run.clocks, x), asked, keys or ())
+    return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
@@ -87,6 +88,14 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
         native = key if key in labels else by_label.get(key)
         found.append(_native(key, labels, path) if native is None else native)
     return list(dict.fromkeys(found))
+
+
+def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
+    """{canonical name: the column it is read from}, of every name that is clear in this book."""
+    from rollbook.aliases import TABLE, candidates
+
+    found = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
+    return {name: labels[keys[0]] for name, keys in found if len(keys) == 1}
 
 
 def _native(name: str, labels: dict[str, str], path: str) -> str:
@@ -106,15 +115,15 @@ def _native(name: str, labels: dict[str, str], path: str) -> str:
 
 
 def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
-    """{canonical name that was asked for: column of the key it stands for}."""
+    """{canonical name: column of the key it stands for}, of the names that are no keys of this book."""
     foreign = [name for name in names if name not in labels and name not in labels.values()]
     return {name: labels[_native(name, labels, path)] for name in foreign}
 
 
-def _as_asked(table: pa.Table, aliases: dict[str, str], keys: Sequence[str]) -> pa.Table:
-    """With the columns of canonical names called as they were asked for."""
+def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.Table:
+    """With the columns of canonical names called as they were asked for; those in `plain` stay beside them."""
     for name, column in aliases.items():
-        if column in keys:  # asked for under both names
+        if column in plain:
             table = table.append_column(name, table[column])
         else:
             table = table.rename_columns([name if found == column else found for found in table.column_names])

@@ -1,0 +1,141 @@
+"""A canonical name reads the same quantity out of the book of any framework; native names stay what they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_writer import FakeWriter, make_run
+
+from rollbook import aliases
+from rollbook.errors import AmbiguousKey, UnknownKey
+from rollbook.store.reader import Book
+from rollbook.store.seal import seal
+
+WRITTEN = {
+    "cleanrl": {"charts/episodic_return": "train/return", "losses/approx_kl": "update/approx_kl"},
+    "sb3": {"rollout/ep_rew_mean": "train/return", "eval/mean_reward": "test/return"},
+    "spinningup": {"AverageEpRet": "train/return", "AverageTestEpRet": "test/return", "KL": "update/approx_kl_k1"},
+    "acme": {"train_loop/episode_return": "train/return", "eval_loop/episode_return": "test/return"},
+    "tianshou": {"training/returns_stat/mean": "train/return", "test/returns_stat/mean": "test/return"},
+    "lightzero": {
+        "collector/reward_mean": "train/return",
+        "evaluator/reward_mean": "test/return",
+        "learner/cur_lr": "update/learning_rate",
+    },
+    "mrl": {"metrics/rewards": "train/reward"},
+    "rllib": {
+        "env_runners/episode_return_mean": "train/return",
+        "learners/default_policy/policy_loss": "update/loss/policy",
+        "evaluation/env_runners/episode_return_mean": "test/return",
+    },
+    "trl": {"reward": "train/reward", "kl": "update/approx_kl"},
+}
+
+
+def written(root: Path, keys: list[str], rows: int = 3) -> Book:
+    """A book in which key number k has the values k, k + 100, k + 200 at env_step 10, 20, 30."""
+    run = make_run(root, x="env_step")
+    writer = FakeWriter(run)
+    lane = writer.lane()
+    for k, key in enumerate(keys):
+        stream = lane.stream(key)
+        for i in range(rows):
+            stream.log(k + 100.0 * i, env_step=10 * (i + 1))
+    return Book(run)
+
+
+@pytest.mark.parametrize("framework", WRITTEN)
+def test_one_name_reads_the_quantity_out_of_every_frameworks_book(tmp_path: Path, framework: str) -> None:
+    names = WRITTEN[framework]
+    book = written(tmp_path, list(names))
+    for k, (native, canonical) in enumerate(names.items()):
+        series = book.series(canonical)
+        assert series.mean.tolist() == [k, k + 100, k + 200]
+        assert series.x.tolist() == [10, 20, 30]
+        assert book.series(native).mean.tolist() == series.mean.tolist()
+        assert book.series(canonical, points=2).count.sum() == 3
+        table = book.metrics([canonical], x="env_step")
+        assert table[canonical].to_pylist() == [k, k + 100, k + 200], "the column has the name that was asked for"
+    assert book.keys() == sorted(names), "an alias is no key"
+    assert {native: canonical for canonical, native in book.canonical().items()} == names
+
+
+def test_every_framework_of_the_table_is_tried_here() -> None:
+    assert {native.framework for entry in aliases.TABLE for native in entry.natives} == set(WRITTEN)
+
+
+def test_a_canonical_name_reads_sealed_rows_too(tmp_path: Path) -> None:
+    book = written(tmp_path, ["rollout/ep_rew_mean"])
+    seal(book.path, final=True, take_over=True)
+    assert book.series("train/return", x="env_step").mean.tolist() == [0, 100, 200]
+
+
+def test_a_key_of_that_very_name_wins_over_the_alias(tmp_path: Path) -> None:
+    book = written(tmp_path, ["rollout/ep_rew_mean", "train/return"])
+    assert book.series("train/return").mean.tolist() == [1, 101, 201]
+    assert book.canonical()["train/return"] == "train/return"
+
+
+def test_a_name_for_several_keys_is_an_error_that_lists_them(tmp_path: Path) -> None:
+    book = written(tmp_path, ["learners/red/entropy", "learners/blue/entropy", "learners/red/vf_loss"])
+    with pytest.raises(AmbiguousKey, match=r"update/entropy.*learners/blue/entropy.*learners/red/entropy|red.*blue"):
+        book.series("update/entropy")
+    assert book.canonical() == {"update/loss/value": "learners/red/vf_loss"}
+
+
+@pytest.mark.parametrize(
+    "keys", [["train_loop/episode_return", "actor/episode_return"], ["rollout/ep_rew_mean", "AverageEpRet"]]
+)
+def test_two_loops_or_two_frameworks_in_a_run_are_two_quantities(tmp_path: Path, keys: list[str]) -> None:
+    book = written(tmp_path, keys)
+    with pytest.raises(AmbiguousKey) as caught:
+        book.metrics(["train/return"])
+    assert all(key in str(caught.value) for key in keys)
+
+
+def test_several_spellings_of_one_framework_are_one_quantity(tmp_path: Path) -> None:
+    book = written(tmp_path, ["collector_iter/reward_mean", "collector/reward_mean", "collector_step/reward_mean"])
+    assert book.canonical()["train/return"] == "collector/reward_mean"
+    assert book.series("train/return").mean.tolist() == [1, 101, 201]
+
+
+def test_an_axis_may_be_a_canonical_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    stream = FakeWriter(run).lane().stream("TotalEnvInteracts", "AverageEpRet")
+    for i in range(4):
+        stream.log(4000.0 * (3 - i), float(i))
+    book = Book(run)
+    series = book.series("train/return", x="time/env_steps")
+    assert (series.x.tolist(), series.mean.tolist()) == ([0, 4000, 8000, 12000], [3, 2, 1, 0])
+    assert book.series("train/return", x="time/env_steps", start=4000, stop=12000).mean.tolist() == [2, 1]
+    table = book.metrics(x="time/env_steps")
+    assert table["time/env_steps"].to_pylist() == table["TotalEnvInteracts"].to_pylist() == [0, 4000, 8000, 12000]
+
+
+def test_a_key_may_be_asked_for_under_both_names(tmp_path: Path) -> None:
+    table = written(tmp_path, ["rollout/ep_rew_mean"]).metrics(["rollout/ep_rew_mean", "train/return"])
+    assert table["rollout/ep_rew_mean"].to_pylist() == table["train/return"].to_pylist() == [0, 100, 200]
+
+
+def test_a_name_that_no_key_of_the_book_stands_for_says_what_there_is(tmp_path: Path) -> None:
+    book = written(tmp_path, ["train/loss"])
+    with pytest.raises(
+        UnknownKey, match=r"no key 'train/return', nor any .*charts/episodic_return.*Available: train/loss"
+    ):
+        book.series("train/return")
+    with pytest.raises(UnknownKey, match=r"no key 'train/los'\. Did you mean 'train/loss'"):
+        book.series("train/los")
+    with pytest.raises(UnknownKey, match=r"x='train/return'.*no such clock or key"):
+        book.series("train/loss", x="train/return")
+
+
+def test_reading_native_names_does_not_load_the_table(tmp_path: Path) -> None:
+    book = written(tmp_path, ["rollout/ep_rew_mean"])
+    code = (
+        "import sys; from rollbook.store.reader import Book; "
+        f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.aliases' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
