@@ -240,7 +240,10 @@ class Scope:
         names = self.run.writer.clocks
         clocks = {name: values.pop(name) for name in list(values) if name in names}
         self.log(values, **clocks)
-        self._stored().store(values)
+        store = self._stored()
+        store.store(values)
+        if new := store.new_keys():  # so that a later restore knows which rows make up the window
+            self._say("store", new)
 
     def dump(
         self,
@@ -268,20 +271,21 @@ class Scope:
             if not row:
                 return
             self.log(row, **clocks)
-            prefix = self._channel.prefix
-            dumped = [f"{prefix}{key}" for key in (wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))]
-            self.run.writer.frame(
-                {"mark": "dump", "scope": self.scope_name, "clocks": list(self._channel.current), "keys": dumped}
-            )
+            self._say("dump", wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))
 
         self._guard(work)
         return row
 
+    def _say(self, mark: str, keys: Iterable[str]) -> None:
+        """A mark about keys of this scope."""
+        channel = self._channel
+        full = [f"{channel.prefix}{key}" for key in keys]
+        common = {"scope": channel.scope, "at": channel.at, "clocks": list(channel.current)}
+        self.run.writer.frame({"mark": mark, **common, "keys": full})
+
     def _stored(self) -> Any:
         if self._store is None:
-            from rollbook.capture.store_dump import Store
-
-            self._store = Store(count=self.count)
+            self._store = self.run.store_of(self._channel.scope, self._channel.at)
         return self._store
 
     # -- time
@@ -418,6 +422,20 @@ class Run(Scope):
 
     # -- capture rooms that belong to the run as a whole
 
+    def store_of(self, scope: str, at: str = "") -> Any:
+        """What was stored in a scope since its last dump (capture.store_dump): one window, however often it is opened.
+
+        Args:
+          at: the id of the checkpoint that the scope stands at.
+        """
+        stores: dict[tuple[str, str], Any] = self._parts.setdefault("stores", {})
+        store = stores.get((scope, at))
+        if store is None:
+            from rollbook.capture.store_dump import Store
+
+            store = stores.setdefault((scope, at), Store(count=self.count))
+        return store
+
     @property
     def media(self) -> Any:
         """Pictures and films of the run (capture.media)."""
@@ -536,8 +554,7 @@ class Run(Scope):
         if entry.get("parent") is None:
             return
         entry.update(parent=None, cut=None, checkpoint=None)
-        self.writer.frame({"mark": "rewind", "parent": None, "cut": None, "checkpoint": None})
-        self.write_about()
+        self._rewound(None, None, None)
 
     def _set_clocks(self, clocks: dict[str, int]) -> None:
         self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]
@@ -564,8 +581,26 @@ class Run(Scope):
             self.about["attempts"].append({**self._attempt_entry(number - 1), "n": number, "started": time.time()})
             self._attempt_entry().update(ended=None, status="running", writer=self.writer.id)
         self._attempt_entry().update(parent=parent, cut=cut, checkpoint=checkpoint)
+        self._rewound(parent, cut, checkpoint)
+
+    def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
+        self.write_about()  # first: who sees the mark finds the cut
         self.writer.frame({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
-        self.write_about()
+        try:
+            self._refill_stores()
+        except Exception as err:
+            self.writer.failed("read back what was stored", err)
+
+    def _refill_stores(self) -> None:
+        """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
+        from rollbook.store.windows import read_windows
+
+        self.writer.flush_deferred()
+        windows = read_windows(self.book)
+        for scope, at in {*windows, *self._parts.get("stores", ())}:
+            before = f"{scope}/" if scope else ""
+            own = windows.get((scope, at), {})
+            self.store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.

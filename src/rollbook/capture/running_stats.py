@@ -78,7 +78,21 @@ class Blocks:
         """Take in a sequence of numbers."""
         if not len(block):
             return
-        n, mean, squares, low, high = _moments(block)
+        self._merge(*_moments(block), block)
+
+    def add_binned(self, bins: Any) -> None:
+        """Take in a `rollbook.values.Histogram`: its moments are exact, the median's sample gets the bins' middles."""
+        n = int(bins.count)
+        if not n:
+            return
+        mean = bins.total / n
+        squares = max(0.0, bins.total_squares - n * mean * mean)
+        middles = new_buffer()
+        for low, high, count in zip(bins.edges, bins.edges[1:], bins.counts, strict=False):
+            middles.extend([(low + high) / 2] * int(count))
+        self._merge(n, mean, squares, bins.low, bins.high, middles)
+
+    def _merge(self, n: int, mean: float, squares: float, low: float, high: float, block: Any) -> None:
         both = self.n + n
         delta = mean - self.mean
         if self.n:

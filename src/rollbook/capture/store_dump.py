@@ -49,7 +49,7 @@ class Store:
     midst of it is harmless. A forked child starts empty. Of two dumps at once each value goes to exactly one.
     """
 
-    __slots__ = ("_append", "_cells", "_count", "_dumping", "_lock", "_pid")
+    __slots__ = ("_append", "_cells", "_count", "_dumping", "_lock", "_named", "_pid")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Store:
         self._cells: dict[str, _Cell] = {}
         self._lock = RLock()
         self._dumping = False
+        self._named = 0
         self._pid = getpid()
 
     def store(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
@@ -137,6 +138,36 @@ class Store:
     def keys(self) -> list[str]:
         """Every key ever stored."""
         return list(self._cells)
+
+    def new_keys(self) -> list[str]:
+        """The keys that were stored for the first time since this was last asked."""
+        if self._named == len(self._cells):
+            return []
+        new = list(self._cells)[self._named :]
+        self._named += len(new)
+        return new
+
+    def refill(self, windows: Mapping[str, Iterable[Any]]) -> None:
+        """Forget everything and go on as if exactly this had been stored since the last dump.
+
+        Args:
+          windows: key -> numbers and `rollbook.values.Histogram`s, [] for a key that was stored before the last dump.
+        """
+        if self._pid != getpid():
+            self._after_fork()
+        with self._lock:
+            self._cells = {}
+            for key, values in windows.items():
+                cell = self._cells[key] = _Cell()
+                for value in values:
+                    if isinstance(value, (float, int)):
+                        cell.values.append(value)
+                    else:
+                        cell.folded = cell.folded or Blocks()
+                        cell.folded.add_binned(value)
+                    if len(cell.values) >= EXACT_UP_TO:
+                        self._fold(cell)
+            self._named = len(self._cells)
 
     def _take(self, key: str, cell: _Cell) -> _Taken:
         if cell.pending:
@@ -218,6 +249,7 @@ class Store:
         self._pid = getpid()
         self._lock = RLock()
         self._dumping = False
+        self._named = 0
         self._cells = {}
 
 
