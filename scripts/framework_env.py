@@ -102,7 +102,13 @@ GROUPS: dict[str, Group] = {
         modules=("torch", "mpi4py.MPI", "gymnasium", "joblib"),
     ),
     "rllib": Group(
-        packages=("ray[rllib,tune]==2.60.0", "gymnasium[classic-control]>=1.2,<1.3", "tensorboardX>=2.6", "pandas"),
+        packages=(
+            "ray[rllib,tune]==2.60.0",
+            "gymnasium[classic-control]>=1.2,<1.3",
+            "tensorboardX>=2.6",
+            "pandas",
+            "pillow",  # videos of episodes; TensorBoard images of its own logger
+        ),
         modules=("ray.rllib", "ray.tune", "gymnasium"),
     ),
     # gymnasium before and after its statistics of vectors were mended: "main" and "rllib" hold releases in between.
