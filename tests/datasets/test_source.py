@@ -97,7 +97,7 @@ def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> No
 def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from rollbook.store import encode
 
-    monkeypatch.setattr(encode, "ROW_GROUP_BYTES", 3000)
+    monkeypatch.setattr(encode, "TRAJECTORY_BYTES", 3000)
     book, given = recorded("vector", "discrete", (30,), episodes=12)
     source = StepSource(book, cache_bytes=6000)
     most = 0

@@ -19,8 +19,12 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
 from rollbook import _ending
+from rollbook.capture.episodes import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
+from rollbook.store import encode
+from rollbook.store.parts import Part
 from rollbook.store.reader import Book
+from rollbook.store.seal import seal
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
 
@@ -157,6 +161,49 @@ def test_sigkill_in_mid_episode_keeps_every_finished_one_and_the_part_that_was_w
     assert part[-1]["obs"] == [1023.0] * 3
     assert book.samples()["item"].to_pylist() == ["a", "b"]
     assert book.status == "crashed"
+
+
+def test_reading_the_steps_of_one_episode_costs_about_that_episode(
+    new_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encode, "TRAJECTORY_ROWS", 100)
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True)
+    for episode in range(1000):
+        recorder.begin(obs=[float(episode), 0.0])
+        for t in range(9):
+            recorder.step(1.0, t == 8, action=t, next_obs=[float(episode), t + 1.0])
+    run.writer.close()
+    seal(run.folder, final=True)
+    book = Book(run.folder)
+    ids = book.episodes()["episode_id"].to_pylist()
+    rows: list[int] = []
+    read = Part.read
+    monkeypatch.setattr(Part, "read", lambda part, *given: rows.append(len(table := read(part, *given))) or table)
+    for place in (0, 1, 499, 999):
+        rows.clear()
+        steps = book.steps(ids[place])
+        assert steps["t"].to_pylist() == list(range(10))
+        assert steps["obs"].to_pylist() == [[float(place), float(t)] for t in range(10)]
+        assert sum(rows) <= 200, "of 10,000"
+    rows.clear()
+    assert book.steps("nobody").num_rows == 0
+    assert sum(rows) == 0
+
+
+def test_steps_are_found_in_the_journal_and_in_parquet_alike(new_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True)
+    for episode in range(3):
+        recorder.begin(obs=[0.0])
+        recorder.step(1.0, False, action=episode, next_obs=[1.0])
+        recorder.step(1.0, True, action=episode, next_obs=[2.0])
+    ids = run.book.episodes()["episode_id"].to_pylist()
+    live = [run.book.steps(name).drop_columns(["time"]).to_pylist() for name in ids]
+    assert [[row["action"] for row in rows] for rows in live] == [[n, n, None] for n in range(3)]
+    run.finish()
+    sealed = [Book(run.folder).steps(name).drop_columns(["time"]).to_pylist() for name in ids]
+    assert sealed == live
 
 
 def test_samples_are_searched_sorted_and_joined_by_clock(new_run: Any) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "join_tables",
     "null_array",
     "plain_text",
+    "rows_equal",
     "strings",
     "take",
     "take_table",
@@ -175,6 +176,20 @@ def take_table(table: pa.Table, indices: NDArray) -> pa.Table:
     if n and int(indices[-1]) - int(indices[0]) == n - 1 and (n < 3 or bool(np.all(np.diff(indices) == 1))):
         return table.slice(int(indices[0]), n)
     return table.take(from_numpy(np.asarray(indices, dtype=np.int64)))
+
+
+def rows_equal(column: pa.ChunkedArray, text: str) -> NDArray:
+    """Which rows of a column say `text`; what is no text is compared as it is written."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = plain_text(column)
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        import pyarrow.compute as pc
+
+        hits, valid = to_numpy(pc.equal(column, strings([text]).cast(kind)[0]))
+        return np.flatnonzero(hits if valid is None else hits & valid)
+    return np.flatnonzero([str(cell) == text for cell in column.to_pylist()]).astype(np.int64)
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:

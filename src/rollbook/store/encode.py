@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.store.columns import to_numpy
+from rollbook.store.columns import plain_text, to_numpy
 from rollbook.store.layout import METADATA_KEY, RESERVED, replace_file
 from rollbook.store.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.store.tabulate import Meta, type_codes
@@ -25,6 +24,10 @@ __all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends at whichever comes first: it is what a reader decodes at least."""
+
+TRAJECTORY_ROWS = 32 * 1024
+TRAJECTORY_BYTES = 8 * 1024 * 1024
+"""The same for `steps`, which are read one episode at a time."""
 
 _SAMPLE = 1024
 _LEVEL = 1
@@ -63,6 +66,11 @@ def _float_encoding(column: pa.ChunkedArray) -> str:
     return "BYTE_STREAM_SPLIT" if split_size < plain_size else "PLAIN"
 
 
+def group_limits(table: str) -> tuple[int, int]:
+    """(rows, bytes) of a row group of this table at most."""
+    return (TRAJECTORY_ROWS, TRAJECTORY_BYTES) if table == "steps" else (ROW_GROUP_ROWS, ROW_GROUP_BYTES)
+
+
 class PartWriter:
     """Writes one part, row group by row group, so that memory stays bounded. Nothing appears before `finish`.
 
@@ -70,14 +78,13 @@ class PartWriter:
       path: where the part will be.
       schema: of all tables to come.
       sample: rows by which the encodings are chosen.
-      clocks: which of the columns are clocks.
+      meta: what the part holds; its table and clocks count here.
       pyramid: where the levels of the part go if it has many rows; "" for none.
     """
 
-    def __init__(
-        self, path: str, schema: pa.Schema, sample: pa.Table, clocks: Sequence[str], pyramid: str = ""
-    ) -> None:
-        self._clocks = list(clocks)
+    def __init__(self, path: str, schema: pa.Schema, sample: pa.Table, meta: Meta, pyramid: str = "") -> None:
+        self._clocks = list(meta["clocks"])
+        self._most_rows, self._most_bytes = group_limits(meta["table"])
         self._path, self._pyramid_path = path, pyramid
         self._pyramid: PyramidWriter | None = None
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -106,7 +113,7 @@ class PartWriter:
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         self._waiting_rows += table.num_rows
-        if self._waiting_bytes >= ROW_GROUP_BYTES or self._waiting_rows >= ROW_GROUP_ROWS:
+        if self._waiting_bytes >= self._most_bytes or self._waiting_rows >= self._most_rows:
             self._flush()
 
     def finish(self, meta: Meta) -> None:
@@ -137,9 +144,9 @@ class PartWriter:
             table = pa.concat_tables(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
             if self._pyramid_path and self._pyramid is None and self.rows + table.num_rows >= MIN_ROWS:
                 self._start_pyramid()
-            for start in range(0, table.num_rows, ROW_GROUP_ROWS):
-                rows = table.slice(start, ROW_GROUP_ROWS)
-                self._writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+            for start in range(0, table.num_rows, self._most_rows):
+                rows = table.slice(start, self._most_rows)
+                self._writer.write_table(rows, row_group_size=self._most_rows)
                 if self._pyramid is not None:
                     self._pyramid.add(rows)
             self.rows += table.num_rows
@@ -158,15 +165,26 @@ def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> Non
     Raises:
       OSError: no space, say; nothing is left behind.
     """
-    writer = PartWriter(path, table.schema, table, meta["clocks"], pyramid)
+    most_rows, most_bytes = group_limits(meta["table"])
+    step = max(1, min(most_rows, int(most_bytes / max(1.0, table.nbytes / max(1, table.num_rows)))))
+    cut = step < table.num_rows
+    writer = PartWriter(path, _plain(table.slice(0, 0)).schema if cut else table.schema, table, meta, pyramid)
     try:
-        step = max(1, min(ROW_GROUP_ROWS, int(ROW_GROUP_BYTES / max(1.0, table.nbytes / max(1, table.num_rows)))))
         for start in range(0, table.num_rows, step):
-            writer.write(table.slice(start, step))
+            rows = table.slice(start, step)
+            writer.write(_plain(rows) if cut else rows)
         writer.finish(meta)
     except BaseException:
         writer.abandon()
         raise
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without Arrow's dictionaries: a slice of a table carries the whole table's into its row group."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    return table
 
 
 def _is_axis(name: str, schema: pa.Schema) -> bool:

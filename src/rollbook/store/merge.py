@@ -277,7 +277,7 @@ def _levels_of(part: Part) -> str:
 def _write(
     path: str, schema: pa.Schema, sample: pa.Table, tables: Iterator[pa.Table], meta: Meta, pyramid: str = ""
 ) -> None:
-    writer = PartWriter(path, schema, sample, meta["clocks"], pyramid)
+    writer = PartWriter(path, schema, sample, meta, pyramid)
     try:
         for table in tables:
             writer.write(table)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
+from rollbook.store.columns import strings
 from rollbook.store.layout import METADATA_KEY, PartName, table_folder
 from rollbook.store.tabulate import Meta
 
@@ -31,12 +32,13 @@ class Part:
       Damaged: no Parquet file, or not one of ours.
     """
 
-    __slots__ = ("_footer", "_stat", "meta", "name", "path", "rows", "schema")
+    __slots__ = ("_footer", "_stat", "_words", "meta", "name", "path", "rows", "schema")
 
     def __init__(self, path: str, name: PartName) -> None:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
+        self._words: dict[str, list[pa.Array]] = {}
         with self._open() as file:
             self._footer = file.metadata
             self.schema: pa.Schema = file.schema_arrow
@@ -55,9 +57,15 @@ class Part:
         """Whether the file is still the one that was opened."""
         return _stat(self.path) == self._stat
 
-    def _open(self) -> pq.ParquetFile:
+    def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
         try:
-            file = pq.ParquetFile(self.path, metadata=self._footer, pre_buffer=False, page_checksum_verification=True)
+            file = pq.ParquetFile(
+                self.path,
+                metadata=self._footer,
+                read_dictionary=dictionaries,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, ValueError) as err:
@@ -88,6 +96,31 @@ class Part:
                 return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
             except (pa.ArrowException, OSError, ValueError) as err:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+
+    def groups_with(self, column: str, word: str) -> list[int]:
+        """The row groups in which a column of texts has `word` somewhere; all of them if it holds no texts.
+
+        Looked up in the column's dictionaries, which are read once and kept: a column of few different texts costs a
+        few bytes for each of them, however many rows there are.
+
+        Raises:
+          Damaged: as `read` does.
+        """
+        if column not in self.schema.names:
+            return []
+        groups = range(len(self.row_groups))
+        if not pa.types.is_string(self.schema.field(column).type):
+            return list(groups)
+        if column not in self._words:
+            with self._open([column]) as file:
+                try:
+                    self._words[column] = [
+                        _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
+                        for group in groups
+                    ]
+                except (pa.ArrowException, OSError, ValueError) as err:
+                    raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+        return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
 
     @property
     def row_groups(self) -> list[int]:
@@ -208,6 +241,22 @@ def uncovered(parts: Sequence[Part]) -> list[Part]:
         if not any(j < i or ranges[j] != ranges[i] for j in inside):
             kept.append(part)
     return kept
+
+
+def _words_of(column: pa.ChunkedArray) -> pa.Array:
+    """The different texts in a column that was read with its dictionaries."""
+    words = []
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(chunk.type):  # a dictionary may hold texts that no row of the group has
+            words.append(chunk.dictionary.take(chunk.indices.unique().drop_null()))
+        else:
+            words.append(chunk.unique())
+    return pa.concat_arrays(words) if words else pa.nulls(0, pa.string())
+
+
+def _has(words: pa.Array, word: str) -> bool:
+    wanted = strings([word])[0]  # pa.scalar would load pandas
+    return bool(words.index(wanted.cast(words.type)).as_py() >= 0)
 
 
 def _stat(path: str) -> tuple[int, int, int]:

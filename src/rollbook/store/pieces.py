@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.store.columns import take_table, to_numpy
+from rollbook.store.columns import rows_equal, take_table, to_numpy
 from rollbook.store.fills import Fills
 from rollbook.store.live import LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.store.merge import filled
@@ -97,6 +97,26 @@ class Piece:
             return self._segment.read(columns, self._fills)
         table = self._table
         return table if columns is None else table.select([name for name in columns if name in table.column_names])
+
+    def rows_with(self, column: str, word: str) -> pa.Table | None:
+        """The rows that have `word` in a column, None if there are none; reads the row groups that have such rows.
+
+        Raises:
+          Moved, FileNotFoundError, BadPiece: as `read` does.
+        """
+        groups = None
+        if self.part is not None:
+            try:
+                groups = self.part.groups_with(column, word)
+            except Damaged as err:
+                raise BadPiece(self.part.path, str(err)) from None
+            if not groups:
+                return None
+        table = self.read(None, groups)
+        if column not in table.column_names:
+            return None
+        rows = rows_equal(table[column], word)
+        return take_table(table, rows) if len(rows) else None
 
     def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
         """With the device values that came after these rows were sealed."""

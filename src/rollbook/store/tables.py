@@ -48,11 +48,25 @@ FIXED_COLUMNS: dict[str, dict[str, pa.DataType]] = {
 """Columns that a table has even when nothing was logged to it."""
 
 
-def read_table(name: str, pieces: Pieces, clocks: tuple[str, ...], history: History, attempts: Attempts) -> pa.Table:
-    """All chosen rows of a table by time: time, known clocks, the identity columns, then what was logged."""
+def read_table(
+    name: str,
+    pieces: Pieces,
+    clocks: tuple[str, ...],
+    history: History,
+    attempts: Attempts,
+    where: tuple[str, str] | None = None,
+) -> pa.Table:
+    """All chosen rows of a table by time: time, known clocks, the identity columns, then what was logged.
+
+    Args:
+      where: only the rows that have this text in this column, such as ("episode_id", "e1"). Costs about those rows.
+    """
     tables = []
     for piece in pieces:
-        table = identity(piece.read(), piece.meta)
+        found = piece.read() if where is None else piece.rows_with(*where)
+        if found is None:
+            continue
+        table = identity(found, piece.meta)
         mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
         if mask is not None and name == "checkpoints" and attempts == "effective":
             mask = _of_checkpoints(table, mask, history)
