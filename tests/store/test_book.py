@@ -217,7 +217,7 @@ def test_the_other_tables_come_back(book: Book) -> None:
     assert episodes["scope"].to_pylist() == ["train"] * 3
     assert episodes["index"].to_pylist() == [0, 1, 0]
     assert episodes["extra"].to_pylist() == [None, None, '{"a": 1}']
-    assert book.episode("e1")["length"].to_pylist() == [20]
+    assert book.episode("e1")["length"] == 20
     assert book.steps("e0")["obs"].to_pylist() == [[0, 1], [2, 3], [4, 5]]
     assert book.timings("collect")["seconds"].to_pylist() == [0.25] * 10
     assert book.histograms("h")["values"].to_pylist() == [[1.0, 2.0, 3.0]]

@@ -28,6 +28,7 @@ from rollbook.store import layout, status
 from rollbook.store.columns import arrays, in_microseconds, take_table, to_numpy
 from rollbook.store.context import Context
 from rollbook.store.envelope import envelope
+from rollbook.store.episode import Episode, find_episode
 from rollbook.store.history import Attempts, CheckpointRow, History
 from rollbook.store.latest import Latest, latest_values
 from rollbook.store.metrics import all_keys, identity
@@ -269,18 +270,21 @@ class Book:
 
     # -- the other tables
 
-    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
+    def table(self, name: str, attempts: Attempts = "effective", *, where: tuple[str, str] | None = None) -> pa.Table:
         """All rows of a table by time, with the columns that say which row each one is.
 
+        Args:
+          name: which table.
+          attempts: "effective", "all", or attempt numbers.
+          where: only the rows with a text in a column, such as ("episode_id", "e1"); not for metrics. Of tables of
+            many rows, only the blocks that have such rows are read.
         Raises:
-          UnknownKey: the book holds no such table.
+          UnknownKey: the book holds no such table. BadInput: where= for metrics.
         """
-        return self._table(name, attempts)
-
-    def _table(self, name: str, attempts: Attempts, where: tuple[str, str] | None = None) -> pa.Table:
-        """The rows of a table, or those that have a text in a column."""
         if name in layout.HIDDEN_TABLES:
             raise UnknownKey(self._no_table(name))
+        if where is not None and name == "metrics":
+            raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
         def work(found: dict[str, Pieces]) -> pa.Table:
             pieces = found[name]
@@ -297,20 +301,19 @@ class Book:
         """The episodes, one row each."""
         return self.table("episodes", attempts)
 
-    def episode(self, episode_id: str) -> pa.Table:
-        """The row of one episode.
+    def episode(self, which: str) -> Episode:
+        """One episode, with its steps, rewards, media and alerts.
 
+        Args:
+          which: its id; or "best" or "worst" (by return), "first" or "last", among those played to their end.
         Raises:
-          UnknownKey: no episode has that id.
+          UnknownKey: there is no such episode.
         """
-        found = _where(self.table("episodes", "all"), "episode_id", episode_id)
-        if not found.num_rows:
-            raise UnknownKey(f"{self._folder} has no episode {episode_id!r}; book.episodes() lists them")
-        return found.slice(found.num_rows - 1)
+        return find_episode(self, str(which))
 
     def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """The recorded steps of one episode, in order, or of all. Those of one cost about that episode to read."""
-        return self._table("steps", attempts, None if episode_id is None else ("episode_id", str(episode_id)))
+        return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
 
     def samples(
         self,

@@ -13,7 +13,7 @@ from rollbook.errors import UnknownKey
 if TYPE_CHECKING:
     from rollbook.store.reader import Book
 
-__all__ = ["video_of_episode"]
+__all__ = ["media_file", "video_of_episode"]
 
 
 def video_of_episode(book: Book, episode: str = "best") -> Path:
@@ -62,10 +62,18 @@ def _score(value: Any, sign: float) -> float:
 
 
 def _file(book: Book, row: dict[str, Any]) -> Path:
+    path = media_file(book, str(row["path"]))
+    if path is None:
+        raise UnknownKey(f"the video {row['path']!r} is not in {book.path}: it was evicted, or not encoded yet")
+    return path
+
+
+def media_file(book: Book, path: str) -> Path | None:
+    """The file behind a row of `media`, None if it is not there: evicted, not encoded yet, or outside the run."""
     root = Path(book.path).resolve()
-    wanted = (root / str(row["path"])).resolve()
+    wanted = (root / path).resolve()
     # A film that could not be written in its format has the suffix of another one.
-    for path in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
-        if path.is_relative_to(root) and path.is_file():  # the path comes from the run: untrusted
-            return path
-    raise UnknownKey(f"the video {row['path']!r} is not in {root}: it was evicted, or not encoded yet")
+    for found in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
+        if found.is_relative_to(root) and found.is_file():  # the path comes from the run: untrusted
+            return found
+    return None
