@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rollbook.capture._agents import AgentsRecorder
 from rollbook.capture.multiagent import RecordAEC, RecordParallel
 from rollbook.errors import BadInput
 
@@ -163,6 +164,16 @@ def test_trajectories_held_for_the_best_are_dropped_for_all_agents(notebook: Any
     run_parallel(env)
     kept = {row["episode_id"] for row in notebook.table("steps") if row.get("agent")}
     assert kept == {notebook.table("episodes")[0]["episode_id"]}
+
+
+def test_steps_of_all_agents_are_written_when_asked(notebook: Any) -> None:
+    recorder = AgentsRecorder(notebook, steps=True)
+    recorder.begin()
+    for agent in ("hare", "tortoise"):
+        recorder.row(agent, 0, np.zeros(2), 1, 1.0, False, False, None)
+    assert notebook.table("steps") == []
+    recorder.write_out()
+    assert {row["agent"] for row in notebook.table("steps")} == {"hare", "tortoise"}
 
 
 def test_agents_in_turn_are_paid_what_they_are_told(notebook: Any) -> None:

@@ -220,3 +220,16 @@ def test_an_environment_that_gives_no_frames_is_said_once(notebook: Any) -> None
 
     RecordEpisodes(gymnasium.make("CartPole-v1"), notebook, video=True)
     assert "render_mode='rgb_array'" in notebook.messages["no_frames"]
+
+
+def test_steps_in_memory_are_written_when_asked_and_held_ones_are_not(notebook: Any) -> None:
+    now, later = EpisodeRecorder(notebook, steps=True), EpisodeRecorder(notebook, steps="best")
+    for recorder in (now, later):
+        recorder.begin(obs=0)
+        recorder.step(1.0, action=1, next_obs=1)
+        recorder.write_out()
+    assert {row["episode_id"] for row in notebook.table("steps")} == {now.episode_id}
+    for recorder in (now, later):
+        recorder.step(1.0, True, action=1, next_obs=2)
+        recorder.write_out()
+    assert len(notebook.table("steps")) == 2 * 3

@@ -120,6 +120,12 @@ class AgentsRecorder(EpisodeRecorder):
             chunks = self._of_agent[agent] = self._new_chunks(hold=hold)
         return chunks
 
+    def _write_out(self) -> None:
+        super()._write_out()
+        for chunks in self._of_agent.values():
+            if not chunks.hold:
+                chunks.flush()
+
     def _finish_steps(self, finished: Finished) -> str:
         was_held = self._chunks is not None and self._chunks.hold
         why = super()._finish_steps(finished)

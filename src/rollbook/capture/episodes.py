@@ -282,6 +282,22 @@ class EpisodeRecorder:
         self.settings.counted_env_step += self.length - self._counted
         self._counted = self.length
 
+    def write_out(self) -> None:
+        """Write the steps that are in memory, in the middle of an episode: what is held for a choice at its end stays.
+
+        For hosts that hand steps over in pieces, and may die between two of them.
+        """
+        try:
+            self._write_out()
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+
+    def _write_out(self) -> None:
+        if self._chunks is not None and not self._chunks.hold:
+            self._chunks.flush()
+
     # -- inside
 
     def _clocks_now(self) -> Mapping[str, int]:

@@ -135,7 +135,7 @@ class _One:
     """One sub-environment with a single agent. Without a run only RLlib's own metrics are fed."""
 
     def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
-        self._recorder = _Recorder(settings, env_index=env_index) if settings is not None else None
+        self._recorder = EpisodeRecorder(settings, env_index=env_index) if settings is not None else None
         self._episode_data = episode_data
         self.data, self.id = EpisodeData(), ""
 
@@ -161,7 +161,7 @@ class _Many:
     """One sub-environment with several agents, which need not all act at every step."""
 
     def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
-        self._recorder = _Agents(settings, env_index=env_index) if settings is not None else None
+        self._recorder = AgentsRecorder(settings, env_index=env_index) if settings is not None else None
         self._episode_data = episode_data
         self.data, self.id = EpisodeData(), ""
         self._seen: dict[Any, int] = {}
@@ -197,19 +197,3 @@ class _Many:
     def write_out(self) -> None:
         if self._recorder is not None:
             self._recorder.write_out()
-
-
-class _Recorder(EpisodeRecorder):
-    """An EpisodeRecorder that writes its steps when asked, in the middle of an episode."""
-
-    def write_out(self) -> None:
-        if self._chunks is not None and not self._chunks.hold:
-            self._chunks.flush()
-
-
-class _Agents(AgentsRecorder):
-    """The same for several agents."""
-
-    def write_out(self) -> None:
-        if self._chunks is not None and not self._chunks.hold:
-            self._chunks.flush()
