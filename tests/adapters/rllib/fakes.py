@@ -134,6 +134,10 @@ class Trial:
         self.latest_checkpoint_result: Any = None
         self.last_result: dict[str, Any] = {}
         self.error_file: str | None = None
+        self.trainable: type = Hooks
+
+    def get_trainable_cls(self) -> type:
+        return self.trainable
 
     def init_local_path(self) -> None:
         Path(self.local_path).mkdir(parents=True, exist_ok=True)
@@ -142,16 +146,35 @@ class Trial:
         return f"PPO_Plant_{self.trial_id}"
 
 
+class FunctionTrainable:
+    """What Tune wraps a function in."""
+
+
+class Context:
+    """What Tune tells a function about its trial; `storage` is None outside of one."""
+
+    storage: Any = None
+
+    def get_storage(self) -> Any:
+        return self.storage
+
+
 def install(monkeypatch: pytest.MonkeyPatch, version: str | None = "2.60.0") -> Any:
     """Make `import ray` find these classes; returns the adapter's package."""
-    homes = {"ray.rllib.callbacks.callbacks": "RLlibCallback", "ray.tune.logger": "LoggerCallback"}
-    for home, name in homes.items():
+    homes = {
+        "ray.rllib.callbacks.callbacks": ("RLlibCallback", Hooks),
+        "ray.tune.logger": ("LoggerCallback", Hooks),
+        "ray.tune.trainable": ("FunctionTrainable", FunctionTrainable),
+        "ray.tune": ("get_context", Context),
+    }
+    monkeypatch.setattr(Context, "storage", None)
+    for home, (name, stand_in) in homes.items():
         parts = home.split(".")
         for i in range(1, len(parts) + 1):
             path = ".".join(parts[:i])
             if path not in sys.modules:
                 monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
-        setattr(sys.modules[home], name, Hooks)
+        setattr(sys.modules[home], name, stand_in)
     for path in [*sys.modules]:
         if path.startswith("rollbook.adapters.rllib."):
             monkeypatch.delitem(sys.modules, path)

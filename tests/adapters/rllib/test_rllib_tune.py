@@ -194,3 +194,65 @@ def test_the_old_shape_of_our_own_logger_walks_the_paths_it_is_given(rllib: Any,
     assert row["training_iteration"] == 1
     assert "info/other" not in row
     assert (book.project, book.name, book.config["lr"]) == ("sandbox", "PPO_Plant_t_0", 0.1)
+
+
+@pytest.fixture
+def function_trial(rllib: Any, fakes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A trial that is a function, whose algorithm knows no trial of its own."""
+    kind = rllib.callbacks(tmp_path / "runs", "plant", **OPTIONS)
+    trial = fakes.Trial(tmp_path, "t_0", callbacks_class=kind)
+    trial.trainable = fakes.FunctionTrainable
+    monkeypatch.setattr(fakes.Context, "storage", trial.storage)
+    callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner())
+    return types.SimpleNamespace(trial=trial, callback=callback, algorithm=algorithm)
+
+
+def test_an_algorithm_inside_a_function_writes_into_the_run_of_the_trial(
+    rllib: Any, function_trial: Any, tmp_path: Path
+) -> None:
+    callback, algorithm, trial = function_trial.callback, function_trial.algorithm, function_trial.trial
+    logger = rllib.RollbookTune()
+    logger.log_trial_start(trial)
+    callback.on_algorithm_init(algorithm=algorithm)
+    for epoch in (1, 2, 3):
+        said = result(epoch, loss=0.5 * epoch, hist=[1.0, 2.0])
+        callback.on_train_result(algorithm=algorithm, result=said)
+        if epoch != 2:  # a function reports when and what it likes: all of it and more, or a number of its own
+            report(logger, trial, epoch, **{**said, "score": 10.0 * epoch})
+    algorithm.cleanup()
+    logger.log_trial_result(9, trial, {"training_iteration": 3, "verdict": 1.0})
+    logger.log_trial_end(trial)
+    logger.on_experiment_end([trial])
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert book.id == run_id("exp", FOLDER)
+    assert [(r["epoch"], r["loss"]) for r in book.metrics(["loss"]).to_pylist()] == [(1, 0.5), (2, 1.0), (3, 1.5)]
+    assert [(r["epoch"], r["score"]) for r in book.metrics(["score"]).to_pylist()] == [(1, 10.0), (3, 30.0)]
+    assert book.metrics(["verdict"])["verdict"].to_pylist() == [1.0]
+    assert book.histograms("hist").num_rows == 3
+
+
+def test_a_function_without_a_callback_in_the_driver_has_one_run_too(
+    rllib: Any, function_trial: Any, tmp_path: Path
+) -> None:
+    function_trial.callback.on_algorithm_init(algorithm=function_trial.algorithm)
+    function_trial.callback.on_train_result(algorithm=function_trial.algorithm, result=result(1, loss=2.0))
+    function_trial.algorithm.cleanup()
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert (book.id, book.group) == (run_id("exp", FOLDER), "exp")
+    assert book.metrics(["loss"])["loss"].to_pylist() == [2.0]
+
+
+def test_a_function_that_reports_without_a_callback_in_its_algorithm_is_logged_by_the_driver(
+    rllib: Any, fakes: Any, tmp_path: Path
+) -> None:
+    trial = fakes.Trial(tmp_path, "t_0")
+    trial.trainable = fakes.FunctionTrainable
+    logger = rllib.RollbookTune(tmp_path / "runs", **OPTIONS)
+    logger.log_trial_start(trial)
+    for epoch in (1, 2):
+        report(logger, trial, epoch, score=1.0 * epoch, hist=[1.0, 2.0])
+    logger.log_trial_end(trial)
+    logger.on_experiment_end([trial])
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert book.metrics(["score"])["score"].to_pylist() == [1.0, 2.0]
+    assert book.histograms("hist").num_rows == 2

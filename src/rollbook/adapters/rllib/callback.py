@@ -15,7 +15,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
-from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
+from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.errors import BadInput
@@ -86,6 +86,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.run: Any = None
+        self._in_function = False
         self._count = Counter()
         self._walker = Walker(*self.walker_arguments)
         self._runner = Runner(episode_data=self.episode_data, transitions=self.transitions)
@@ -97,6 +98,10 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         config = algorithm.config
         # An Algorithm loses the trial's id on its way from Tune (its trial_id is "default"); where it saves to is left.
         experiment, trial = names_of(getattr(algorithm, "_storage", None))
+        if experiment is None:  # an algorithm that a function given to Tune has built: the trial is the function's
+            storage = self._count.guard("rllib/trial", "looking for the trial", function_storage)
+            experiment, trial = names_of(storage)
+            self._in_function = experiment is not None
         self.run = open_run(
             self.settings or Settings(),
             experiment=experiment,
@@ -168,17 +173,20 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
-        """Log the result, unless the driver does; give the distributions in it their shape."""
+        """Log the result, unless the driver does; give the distributions in it their shape.
+
+        The driver gets the results of a trial that is an algorithm; of one that is a function only what this reports.
+        """
         self._count.guard("rllib/result", "shaping the result", lambda: tidy(result))
         if self.run is None:
             return
-        if not self.run.writer.main:
+        if not self.run.writer.main and not self._in_function:
             self._count.guard("rllib/result", "noting the clocks", lambda: self.run.clock(**clocks_of(result)))
             return
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
     def _log_result(self, algorithm: Any, result: dict[str, Any]) -> None:
-        if self.episode_data:
+        if self.episode_data and self.run.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(result))
         self._walker.log(self.run, result)
 

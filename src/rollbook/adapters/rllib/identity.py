@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rollbook.run import Run
 
-__all__ = ["Settings", "names_of", "open_run", "plain_config", "run_id"]
+__all__ = ["Settings", "function_storage", "names_of", "open_run", "plain_config", "run_id"]
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOIN_SECONDS = 10.0
@@ -42,6 +42,17 @@ def names_of(storage: Any) -> tuple[str | None, str]:
     experiment = getattr(storage, "experiment_dir_name", None)
     trial = getattr(storage, "trial_dir_name", None)
     return (str(experiment), str(trial)) if experiment and trial else (None, "")
+
+
+def function_storage() -> Any:
+    """What Tune saves the trial of this process by, if the trial is a function; None outside of one."""
+    import warnings
+
+    from ray import tune
+
+    with warnings.catch_warnings():  # outside of a trial Ray answers None and warns
+        warnings.simplefilter("ignore")
+        return tune.get_context().get_storage()
 
 
 class Settings:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from ray.tune.logger import LoggerCallback
@@ -15,8 +16,9 @@ from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
-from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
+from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
+from rollbook.values import scalar_of
 
 __all__ = ["OldLoggers", "RollbookTune"]
 
@@ -158,6 +160,7 @@ class _Trial:
             config=plain_config(trial.config),
         )
         self._walker = walker
+        self._is_function = _is_function(trial)
         self._saved: dict[str, str] = {}
         if self.run.resumed and self.run.writer.main:
             self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
@@ -168,7 +171,20 @@ class _Trial:
             texts = take_episode_data(result)
             write_episode_data(trial.local_path, file_step(result), texts)
         if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
-            self._walker.log(self.run, result)
+            self._walker.log(self.run, result, self._unsaid(result) if self._is_function else None)
+
+    def _unsaid(self, result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """What an algorithm in the function has not logged itself, in this run and at this step."""
+        clocks, latest = clocks_of(result), self.run.book.latest()
+        axis = "env_step" if "env_step" in clocks else "epoch"
+        said = {
+            name for name, (_, at, _) in latest.items() if at.get(axis) is not None and at[axis] == clocks.get(axis)
+        }
+        leaves = list(flatten_result(result))
+        whole = any(name in said for name, _ in leaves)
+        for name, value in leaves:
+            if name not in said and not (whole and scalar_of(value) is None):
+                yield name, value
 
     def saved(self, trial: Any) -> None:
         checkpoint = trial.checkpoint
@@ -273,6 +289,14 @@ def _is_placed(trial: Any) -> bool:
     """Whether Tune has given the trial its folder, which it does when it asks for the trial's process."""
     path: Any = getattr(trial, "local_path", None)
     return bool(path) and os.path.isdir(path)
+
+
+def _is_function(trial: Any) -> bool:
+    """Whether a trial is a function, which reports what it likes; False for an algorithm."""
+    from ray.tune.trainable import FunctionTrainable
+
+    found = trial.get_trainable_cls()
+    return isinstance(found, type) and issubclass(found, FunctionTrainable)
 
 
 def _callback_settings(config: Any) -> Settings | None:
