@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -74,6 +76,48 @@ def test_an_episode_somebody_marked_is_kept_on_alert(notebook: Any) -> None:
     recorder.step(1.0, True, action=1, next_obs=2)
     episodes(recorder, [1.0])
     assert kept(notebook) == ["alert", ""]
+
+
+def test_an_episode_the_auditor_or_the_ledger_doubts_is_kept_on_alert(notebook: Any, make_env: Any) -> None:
+    class Statistics(gymnasium.wrappers.RecordEpisodeStatistics):
+        """Off by one in the second episode."""
+
+        def step(self, action: Any) -> Any:
+            result = super().step(action)
+            if "episode" in result[4] and self.episode_count == 2:
+                result[4]["episode"]["l"] -= 1
+            return result
+
+    Statistics.__name__ = "RecordEpisodeStatistics"
+
+    def said(t: int, over: bool) -> dict[str, Any]:
+        odd = inner.unwrapped.episode == 3 and over
+        return {"reward_parts": 1.0 + odd}
+
+    inner = Statistics(make_env([4], info=said))
+    env = RecordEpisodes(inner, notebook, steps="alert", video="alert")
+    for _ in range(5):
+        env.reset()
+        while not env.step(0)[2]:
+            pass
+    assert kept(notebook) == ["", "alert", "", "alert", ""]
+    rules = [(row["rule"], json.loads(row["evidence"])["episode_id"]) for row in notebook.table("alerts")]
+    ids = [row["episode_id"] for row in notebook.table("episodes")]
+    assert rules == [("episode_audit", ids[1]), ("reward_ledger", ids[3])]
+    assert {row["episode_id"] for row in notebook.table("steps") if "obs" in row} == {ids[1], ids[3]}
+    assert [len(frames) for _, frames, _ in notebook.videos] == [5, 5]
+
+
+def test_a_check_that_fails_costs_no_episode(notebook: Any) -> None:
+    def fail(info: Any) -> None:
+        raise ZeroDivisionError
+
+    recorder = EpisodeRecorder(notebook)
+    recorder.check = fail
+    recorder.begin()
+    recorder.step(1.0, True)
+    assert notebook.columns("episodes", "return") == [(1.0,)]
+    assert "ZeroDivisionError" in notebook.messages["episode_recording"]
 
 
 def test_rows_hold_the_observation_the_action_was_chosen_on_and_the_last_one_follows(notebook: Any) -> None:

@@ -25,7 +25,7 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from rollbook.capture.ledger import Tally
@@ -56,6 +56,8 @@ class EpisodeRecorder:
       episode_id: of the episode under way, "" between episodes.
       last: the episode that ended last, or None.
       plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
+      check: called with the info of an episode's last step while the episode can still be kept; wrappers that know
+        what is reported there set it, and call `audit` in it.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class EpisodeRecorder:
         self.total: Any = 0.0
         self.length = 0
         self.plain_steps = False
+        self.check: Callable[[Mapping[str, Any]], object] | None = None
         self._chunks: StepChunks | None = None
         self._films: dict[str, Film] = {}
         self.film: Film | None = None
@@ -88,7 +91,7 @@ class EpisodeRecorder:
         self.total, self.length = 0.0, 0
         self._counted = 0
         self._chunks, self.film, self._why = None, None, ""
-        self._in_full = self._marked = self._entered = False
+        self._in_full = self._marked = self._entered = self._ending = False
         self._parts: dict[str, Tally] = {}
         self._films = {}
         self._obs: Any = UNSTORABLE
@@ -212,6 +215,8 @@ class EpisodeRecorder:
                 self._chunks = self._new_chunks(hold=False)
             self._chunks.add(cells)
         if terminated or truncated:
+            if self.check is not None:
+                self._check(info)
             return self._end(bool(terminated), bool(truncated), complete=True)
         if not t:  # what kind of reward it is shows with the first one
             self.plain_steps = not self._in_full and not self._entered
@@ -240,12 +245,20 @@ class EpisodeRecorder:
         compare_return: bool = True,
         compare_length: bool = True,
     ) -> str:
-        """Compare the last finished episode with what `source` reported of it; see `EpisodeAuditor.check`."""
-        if self.last is None:
+        """Compare the last finished episode with what `source` reported of it; see `EpisodeAuditor.check`.
+
+        Called in `check`, it is about the episode that is ending, and a difference marks it.
+        """
+        ending = self._ending
+        if not ending and self.last is None:
             return ""
-        own = (float(self.last.total), self.last.length)
-        return self.settings.auditor.check(
-            self.last.episode_id,
+        if ending or self.last is None:
+            number = scalar_of(self.total)
+            own, episode_id = (float("nan") if number is None else float(number), self.length), self.episode_id
+        else:
+            own, episode_id = (float(self.last.total), self.last.length), self.last.episode_id
+        wrong = self.settings.auditor.check(
+            episode_id,
             own,
             reported,
             source=source,
@@ -254,6 +267,9 @@ class EpisodeRecorder:
             compare_return=compare_return,
             compare_length=compare_length,
         )
+        if wrong and ending:
+            self._marked = True
+        return wrong
 
     def flush(self) -> None:
         """Write the steps that are still in memory, and the episode under way as incomplete. Called at close."""
@@ -299,6 +315,18 @@ class EpisodeRecorder:
             self._chunks.flush()
 
     # -- inside
+
+    def _check(self, info: Mapping[str, Any] | None) -> None:
+        self._ending = True
+        try:
+            if self.check is not None:
+                self.check(info or {})
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+        finally:
+            self._ending = False
 
     def _clocks_now(self) -> Mapping[str, int]:
         own = self.settings.clocks()
@@ -407,6 +435,8 @@ class EpisodeRecorder:
         finished = Finished(self.episode_id, total, self.length, complete)
         self.count_steps()
         clocks = settings.clocks()
+        if len(self._ledger) and self._ledger.check(finished.episode_id):
+            self._marked = True
         kept = self._finish_steps(finished)
         row: dict[str, Any] = {
             "episode_id": finished.episode_id,
@@ -427,7 +457,6 @@ class EpisodeRecorder:
         }
         recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, **clocks)
         if len(self._ledger):
-            self._ledger.check(finished.episode_id)
             columns, n = self._ledger.columns(finished.episode_id)
             recorder.record("rewards", columns, n, **clocks)
         if settings.curves and complete:

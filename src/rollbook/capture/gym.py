@@ -23,6 +23,8 @@ from rollbook.capture.gym_vector import RecordVectorEpisodes, _without_recording
 from rollbook.errors import BadInput, LoggingFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rollbook.capture.ledger import RewardLedger
     from rollbook.protocols import Recorder
 
@@ -78,6 +80,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         self._compare = comparable(env, inner)
         if self._reports:
             common.auditor.expects(self._reports)
+        self.episodes.check = self._audit
         if env.render_mode != "rgb_array" and not common.video.never:
             common.recorder.count(
                 "no_frames",
@@ -117,14 +120,13 @@ class RecordEpisodes(gymnasium.Wrapper):
                     episodes.drive_clock()
             elif episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
                 self._over = True
-                self._audit(info)
         except LoggingFailed:
             raise
         except Exception as err:
             episodes.failed(err)
         return result
 
-    def _audit(self, info: dict[str, Any]) -> None:
+    def _audit(self, info: Mapping[str, Any]) -> None:
         reported = reported_in(info, self._stats_key)
         if reported is not None or self._reports:
             returns, lengths = self._compare
