@@ -40,7 +40,9 @@ class Row:
         within (writer, lane). Sinks that may be handed a row twice use it as the idempotency key.
       attempt: the life of the run that wrote it.
       mark: "" for a row of values; "dump" for a dump mark (`values` is empty, `keys` names what was dumped, empty
-        for all); "final" for the last thing a finished run says (`values` is empty).
+        for all); "rewind" where the run went back to a checkpoint: rows came before it that are abandoned now (run.json
+        says up to where); "final" for the last thing a finished run says. `values` is empty in all of them.
+      at: the id of the checkpoint it was logged at, "" for most rows.
     """
 
     time: float
@@ -53,6 +55,7 @@ class Row:
     attempt: int = 1
     mark: str = ""
     keys: tuple[str, ...] = ()
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

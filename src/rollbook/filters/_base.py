@@ -96,7 +96,10 @@ class Filter:
         return (row,)
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        """What becomes of a mark. Held-back rows go before it."""
+        """What becomes of a mark. Rows that are held back go before it, with "rewind" at the latest.
+
+        Behind that mark a filter is given the rows that still count once more, so that its memory is theirs.
+        """
         return (row,)
 
     def _rest(self) -> Iterable[Row]:
@@ -125,9 +128,13 @@ def is_number(value: object) -> bool:
 
 def with_values(row: Row, values: Mapping[str, Value]) -> Row:
     """The same row with other values."""
-    return Row(row.time, row.clocks, values, row.scope, row.writer, row.lane, row.seq, row.attempt, row.mark, row.keys)
+    return Row(
+        row.time, row.clocks, values, row.scope, row.writer, row.lane, row.seq, row.attempt, row.mark, row.keys, row.at
+    )
 
 
 def with_keys(row: Row, keys: tuple[str, ...]) -> Row:
     """The same mark with other keys."""
-    return Row(row.time, row.clocks, row.values, row.scope, row.writer, row.lane, row.seq, row.attempt, row.mark, keys)
+    return Row(
+        row.time, row.clocks, row.values, row.scope, row.writer, row.lane, row.seq, row.attempt, row.mark, keys, row.at
+    )

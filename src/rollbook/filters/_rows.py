@@ -69,6 +69,7 @@ def row_to_json(row: Row) -> dict[str, Any]:
         "lane": row.lane,
         "seq": row.seq,
         "attempt": row.attempt,
+        "at": row.at,
     }
 
 

@@ -115,7 +115,7 @@ class Every(Filter):
         return False
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        return (*self._rest(), row) if row.mark == "final" else (row,)
+        return (*self._rest(), row) if row.mark in ("final", "rewind") else (row,)
 
     def _rest(self) -> Iterable[Row]:
         if self._per_key:  # the keys that are held back from one row leave together

@@ -52,6 +52,7 @@ class Merge(Filter):
                 row.lane,
                 row.seq,
                 row.attempt,
+                at=row.at if row.at == before.at else "",
             )
             return ()
         self._pending = row

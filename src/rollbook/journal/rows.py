@@ -20,7 +20,7 @@ __all__ = ["DEFAULT_TABLES", "MARKS", "column", "known_clocks", "row_maker", "ro
 DEFAULT_TABLES = frozenset({"metrics", "timings", "text", "histograms", "media"})
 """The tables whose rows go to sinks."""
 
-MARKS = frozenset({"dump", "final"})
+MARKS = frozenset({"dump", "rewind", "final"})
 """The marks that sinks hear of; the others concern the book alone."""
 
 _BINS = 64
@@ -40,7 +40,7 @@ def row_maker(
 ) -> Callable[[int, int, Sequence[int], Sequence[Any], Mapping[str, Any] | None], Row]:
     """A function (seq, unix ns, clocks, values, filled values) -> Row for one segment."""
     keys, scope, writer, lane, attempt = header.keys, header.scope, header.writer, header.lane, header.attempt
-    names = header.clocks
+    names, at = header.clocks, header.at
     booleans = [key for key, kind in zip(keys, header.types, strict=True) if kind == "b"]
     later = [key for key in header.deferred if key in keys]
     timings = header.table == "timings"
@@ -57,7 +57,7 @@ def row_maker(
             values.update(filled)
         if timings:
             values = {_timing_key(key): value for key, value in values.items()}
-        return Row(time_ns / 1e9, known_clocks(names, clocks), values, scope, writer, lane, seq, attempt)
+        return Row(time_ns / 1e9, known_clocks(names, clocks), values, scope, writer, lane, seq, attempt, at=at)
 
     return make
 
@@ -107,7 +107,7 @@ def _rows_of_frame(
     tables: frozenset[str],
     filled: Mapping[str, Any] | None,
 ) -> list[Row]:
-    scope = str(payload.get("scope") or "")
+    scope, at = str(payload.get("scope") or ""), str(payload.get("at") or "")
     attempt = payload.get("attempt", info.attempt)
     clocks = known_clocks(info.clocks, payload.get("clocks") or ())
     mark = payload.get("mark")
@@ -126,7 +126,7 @@ def _rows_of_frame(
             values.update(filled)
         if table == "timings":
             values = {_timing_key(key): value for key, value in values.items()}
-        return [Row(time_ns / 1e9, clocks, values, scope, info.id, lane, seq, attempt)]
+        return [Row(time_ns / 1e9, clocks, values, scope, info.id, lane, seq, attempt, at=at)]
     if "columns" not in payload:
         return []
     n = int(payload.get("n", 1))
@@ -135,7 +135,7 @@ def _rows_of_frame(
     times, each_clocks = _per_row(payload, n, time_ns, info, clocks)
     cells = _CELLS[table](payload["columns"], n)
     return [
-        Row(times[i] / 1e9, each_clocks[i], values, scope, info.id, lane, seq, attempt)
+        Row(times[i] / 1e9, each_clocks[i], values, scope, info.id, lane, seq, attempt, at=at)
         for i, values in enumerate(cells)
         if values
     ]

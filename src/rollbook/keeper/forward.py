@@ -17,6 +17,7 @@ import time
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.local import LocalSinks
 from rollbook.keeper.places import read_json
+from rollbook.keeper.rewinds import acceptable, deliver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,9 +192,9 @@ class Forwarder:
         sink, saved = self._ready_sink(), self._saved
         if self._this_attempt and self._info is not None:
             rows = [row for row in rows if row.attempt >= self._info.attempt]
-        sendable, refused = _acceptable(rows, sink.accepts)
+        sendable, refused = acceptable(rows, sink.accepts)
         if sendable:
-            sink.write(sendable)
+            deliver(self._folder, sink, sendable)
             self.newest = max(self.newest, sendable[-1].time)
         elif cursor == saved.cursor:
             return
@@ -249,9 +250,9 @@ def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4
         delivered, last = 0, ""
         with JournalReader(folder, sealed=LazySealed(folder)) as reader:
             for rows, _cursor in reader.batches({}, most_rows):
-                sendable, _refused = _acceptable(rows, sink.accepts)
+                sendable, _refused = acceptable(rows, sink.accepts)
                 if sendable:
-                    sink.write(sendable)
+                    deliver(folder, sink, sendable)
                     delivered, last = delivered + sum(not row.mark for row in sendable), sendable[-1].mark
         if last != "final":
             sink.write([_final_mark()])
@@ -310,21 +311,3 @@ def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
 
 def _truncatable(sink: object) -> bool:
     return hasattr(sink, "position") and hasattr(sink, "truncate")
-
-
-def _acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row], int]:
-    """The rows with only those values that a sink takes, and how many values were left out."""
-    from rollbook.protocols import Row
-
-    kept: list[Row] = []
-    refused = 0
-    for row in rows:
-        values = row.values
-        if row.mark or accepts.issuperset(map(type, values.values())):
-            kept.append(row)
-            continue
-        some = {key: value for key, value in values.items() if type(value) in accepts}
-        refused += len(values) - len(some)
-        if some:
-            kept.append(Row(row.time, row.clocks, some, row.scope, row.writer, row.lane, row.seq, row.attempt))
-    return kept, refused

@@ -73,7 +73,7 @@ class History:
         for entry in found if isinstance(found, list) else ():
             if isinstance(entry, dict) and type(entry.get("n")) is int:
                 entries[entry["n"]] = entry
-        self._checkpoints = checkpoints
+        self._checkpoints, self._entries = checkpoints, entries
         self._numbers = sorted(entries) or [1]
         self.newest = max(entries, default=0)
         self.chain: dict[int, Cut | None] = {}
@@ -83,6 +83,11 @@ class History:
             entry = entries[number]
             cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
             number = entry["parent"] if type(entry.get("parent")) is int else 0
+
+    def before(self, attempt: int) -> History:
+        """The history as it stood when an attempt had gone back to where it began."""
+        entries = [entry for number, entry in self._entries.items() if number <= attempt]
+        return History({"attempts": entries}, self._checkpoints)
 
     @property
     def is_simple(self) -> bool:

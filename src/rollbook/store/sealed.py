@@ -156,6 +156,7 @@ def _row(
         line["attempt"],
         mark,
         keys,
+        line["at"] or "",
     )
 
 

@@ -1,0 +1,144 @@
+"""Filters with memory after a rewind: they go on as if the abandoned rows had never been.
+
+A sink gets all rows as they came, those that a rewind abandons included. But an average that is smoothed over them, or
+a pile of values that waits for a dump, must not carry them into the new attempt. So when a rewind comes by, the
+filters in front of the sink forget everything and are given the rows that still count once more, with nothing behind
+them: what they remember then is what they would remember had nothing happened.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rollbook.filters._base import Filter
+    from rollbook.protocols import Row, RunInfo, Sink
+
+__all__ = ["acceptable", "deliver"]
+
+
+def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
+    """Write rows to a sink; filters in front of it go back with each rewind among them.
+
+    Raises:
+      Whatever the sink raises.
+    """
+    if not any(row.mark == "rewind" for row in rows):
+        sink.write(rows)
+        return
+    begin = 0
+    for place, row in enumerate(rows):
+        if row.mark == "rewind":
+            sink.write(rows[begin : place + 1])
+            begin = place + 1
+            go_back(run_folder, sink, row)
+    if begin < len(rows):
+        sink.write(rows[begin:])
+
+
+def go_back(run_folder: str, sink: Sink, mark: Row) -> None:
+    """Give the filters in front of a sink the memory of the effective history before the attempt that begins at `mark`.
+
+    The mark itself comes last again: rows that a filter holds back were handed on when it came first.
+    """
+    filters = _filters_of(sink)
+    if not any(_has_memory(one) for one in filters):
+        return
+    last = filters[-1]
+    behind, last.to = last.to, _Nowhere(last.to.accepts)
+    try:
+        for one in filters:
+            one._load({})
+        for rows in _effective(run_folder, mark.attempt):
+            filters[0].write(acceptable(rows, sink.accepts)[0])
+        filters[0].write([mark])
+    finally:
+        last.to = behind
+
+
+def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row], int]:
+    """The rows with only those values that a sink takes, and how many values were left out."""
+    from rollbook.protocols import Row
+
+    kept: list[Row] = []
+    refused = 0
+    for row in rows:
+        values = row.values
+        if row.mark or accepts.issuperset(map(type, values.values())):
+            kept.append(row)
+            continue
+        some = {key: value for key, value in values.items() if type(value) in accepts}
+        refused += len(values) - len(some)
+        if some:
+            kept.append(
+                Row(row.time, row.clocks, some, row.scope, row.writer, row.lane, row.seq, row.attempt, at=row.at)
+            )
+    return kept, refused
+
+
+def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
+    """The rows that an attempt goes on from, in order. Ends of earlier attempts are left out: the run did not end."""
+    from rollbook.journal.reader import JournalReader
+    from rollbook.keeper.sealed import LazySealed
+    from rollbook.store.reader import Book
+
+    history = Book(run_folder).context([], "effective").history.before(attempt)
+    with JournalReader(run_folder, sealed=LazySealed(run_folder)) as reader:
+        for rows, _cursor in reader.batches({}):
+            earlier = [row for row in rows if row.attempt < attempt and row.mark not in ("final", "rewind")]
+            kept = _that_count(earlier, history)
+            if kept:
+                yield kept
+
+
+def _that_count(rows: list[Row], history: Any) -> list[Row]:
+    import numpy as np
+
+    if not rows:
+        return rows
+    mask = history.mask(
+        "effective",
+        np.array([row.attempt for row in rows]),
+        np.array([row.writer for row in rows]),
+        np.array([row.lane for row in rows]),
+        np.array([row.seq for row in rows]),
+        np.array([round(row.time * 1e9) for row in rows]),
+        np.array([row.at for row in rows]),
+    )
+    return rows if mask is None else [row for row, counts in zip(rows, mask.tolist(), strict=True) if counts]
+
+
+def _filters_of(sink: object) -> list[Filter]:
+    """The filters in front of a sink, outermost first."""
+    import sys
+
+    base = sys.modules.get("rollbook.filters._base")  # a filter that nobody imported is in front of nothing
+    found: list[Filter] = []
+    while base is not None and isinstance(sink, base.Filter):
+        found.append(sink)
+        sink = sink.to
+    return found
+
+
+def _has_memory(one: Filter) -> bool:
+    from rollbook.filters._base import Filter
+
+    return type(one)._load is not Filter._load
+
+
+class _Nowhere:
+    """A sink that takes everything and keeps nothing."""
+
+    def __init__(self, accepts: frozenset[type]) -> None:
+        self.accepts = accepts
+
+    def open(self, run: RunInfo) -> None:
+        """Nothing to do."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Gone."""
+
+    def close(self) -> None:
+        """Nothing to do."""
