@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["need"]
 
 
-def need(module: str, *, extra: str, why: str) -> Any:
+def need(module: str, *, extra: str, why: str, also: str = "") -> Any:
     """The module, or the exact line that installs it.
 
     Args:
       module: dotted name of the module to import.
       extra: the extra of rollbook that brings it (`pip install 'rollbook[extra]'`).
       why: who asks, as the subject of a sentence: "the W&B sink".
+      also: packages that the extra leaves to the user, because their pins decide about everything else: "LightZero".
     Raises:
       MissingExtra: the package is not installed. A package that is installed but broken raises its own error.
     """
@@ -28,4 +29,5 @@ def need(module: str, *, extra: str, why: str) -> Any:
     except ModuleNotFoundError as err:
         if (err.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
-        raise MissingExtra(f"{why} needs {module}, which is not installed: pip install 'rollbook[{extra}]'") from None
+        what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
+        raise MissingExtra(f"{why} needs {module}, which is not installed: pip install {what}") from None

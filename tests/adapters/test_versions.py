@@ -2,10 +2,133 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+import rollbook
 from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
+
+ROOT = Path(__file__).parents[2]
+
+# adapter -> (what it is installed as, a version nobody tried, the range that is supported, the line that looks)
+WITH_A_RANGE = {
+    "sb3": ("stable-baselines3", "1.8.0", ">=2.3,<3", "import rollbook.adapters.sb3"),
+    "acme": ("dm-acme", "1.0.0", ">=0.2,<0.5", "import rollbook.adapters.acme"),
+    "tianshou": ("tianshou", "3.1.0", ">=0.5,<3", "import rollbook.adapters.tianshou"),
+    "mrl": ("mrl-pypi", "0.2.0", ">=0.1,<0.2", "import rollbook.adapters.mrl"),
+    "lightzero": (
+        "DI-engine",
+        "0.6.1",
+        ">=0.5,<0.6",
+        "from rollbook.adapters.lightzero import recording\nwith recording(): pass",
+    ),
+    "rllib": ("ray", "2.9.0", ">=2.60,<2.61", "from rollbook.adapters.rllib import callbacks"),
+    "trl": ("trl", "0.9.6", ">=1.0,<2", "from rollbook.adapters.trl import RollbookCallback"),
+    "verl": ("verl", "1.2.0", ">=0.5,<1", "import rollbook.adapters.verl as v\nv.register()"),
+    "jax": ("jax", "0.4.1", ">=0.4.31,<1", "import rollbook.adapters.jax as j\nj.flush()"),
+}
+WITHOUT = {"spinningup": "its repository has no versions", "tensorboard": "any SummaryWriter is as good as another"}
+
+# what needs a package -> (the line that asks for it, the packages that are made to be missing, what pip is to be told)
+NEEDS = {
+    "the callback of sb3": (
+        "from rollbook.adapters.sb3 import RollbookCallback",
+        "stable_baselines3",
+        "'rollbook[sb3]'",
+    ),
+    "monitor files as a frame": (
+        "from rollbook.adapters.sb3 import load_results, ResultsWriter\n"
+        "ResultsWriter('0', {'t_start': 0.0}).close(); load_results('.')",
+        "pandas",
+        "'rollbook[pandas]'",
+    ),
+    "lightzero": (WITH_A_RANGE["lightzero"][3], "ding lzero", "LightZero 'rollbook[lightzero]'"),
+    "an entry function of lightzero": (
+        "from rollbook.adapters.lightzero import train_muzero\ntrain_muzero([{}, {}])",
+        "ding lzero",
+        "LightZero 'rollbook[lightzero]'",
+    ),
+    "mrl's frame": ("from rollbook.adapters.mrl import log_to_df\nlog_to_df({})", "pandas", "'rollbook[mrl]'"),
+    "mrl's torch": ("import rollbook.adapters.mrl as m\nm.torch", "torch", "torch 'rollbook[mrl]'"),
+    "rllib": (WITH_A_RANGE["rllib"][3], "ray", "'rollbook[rllib]'"),
+    "trl": (WITH_A_RANGE["trl"][3], "transformers trl", "'rollbook[trl]'"),
+    "verl": (WITH_A_RANGE["verl"][3], "verl", "'rollbook[verl]'"),
+    "jax": (WITH_A_RANGE["jax"][3], "jax", "'rollbook[jax]'"),
+    "event files": (
+        "from rollbook.adapters.tensorboard import SummaryWriter\nSummaryWriter('x')",
+        "tensorboard",
+        "'rollbook[tensorboard]'",
+    ),
+    "event files by torch": (
+        "from rollbook.adapters.tensorboard import SummaryWriter\nSummaryWriter('x', events='torch')",
+        "torch tensorboard",
+        "'rollbook[tensorboard]'",
+    ),
+    "event files by tensorboardX": (
+        "from rollbook.adapters.tensorboard import SummaryWriter\nSummaryWriter('x', events='tensorboardX')",
+        "tensorboardX",
+        "tensorboardX 'rollbook[tensorboard]'",
+    ),
+    "tianshou's event file": (
+        "from rollbook.adapters.tianshou import LoggerFactory\nLoggerFactory._writer('x')",
+        "tensorboard torch",
+        "'rollbook[tensorboard]'",
+    ),
+}
+
+
+def told(code: str, place: Path, *, missing: str = "", installed: str = "{}") -> str:
+    """The last line that a program ends with in which some packages are missing, others of some version."""
+    before = (
+        "import importlib.metadata, sys, types\n"
+        f"for name in {missing.split()!r}: sys.modules[name] = None\n"
+        f"installed = {installed}\n"
+        "if installed:\n"  # transformers is asked for before TRL's version is
+        "    sys.modules['transformers'] = types.SimpleNamespace(TrainerCallback=object)\n"
+        "from rollbook.adapters import _versions\n"
+        "_versions.installed = installed.get\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", before + code], cwd=place, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_every_adapter_is_tried_here() -> None:
+    folder = ROOT / "src" / "rollbook" / "adapters"
+    there = {path.stem for path in folder.iterdir() if path.name[0] != "_" and path.stem != "keys"}
+    assert there == {*WITH_A_RANGE, *WITHOUT}
+
+
+@pytest.mark.parametrize("adapter", WITH_A_RANGE)
+def test_a_version_that_is_not_supported_is_named_with_the_range_that_is(adapter: str, tmp_path: Path) -> None:
+    framework, version, supported, code = WITH_A_RANGE[adapter]
+    last = told(code, tmp_path, installed=repr({framework: version}))
+    assert "UnsupportedVersion" in last
+    assert f"works with {framework} {supported}; found {version}." in last
+    assert f"pip install '{framework}{supported}'" in last
+
+
+@pytest.mark.parametrize("adapter", WITH_A_RANGE)
+def test_the_page_of_an_adapter_says_the_same_range(adapter: str) -> None:
+    framework, _, supported, _ = WITH_A_RANGE[adapter]
+    page = (ROOT / "docs" / "adapters" / f"{adapter}.md").read_text(encoding="utf-8")
+    assert f"{framework} {supported}" in page
+
+
+@pytest.mark.parametrize("what", NEEDS)
+def test_a_missing_package_gives_the_line_that_installs_it(what: str, tmp_path: Path) -> None:
+    code, missing, line = NEEDS[what]
+    last = told(code, tmp_path, missing=missing)
+    assert "MissingExtra" in last
+    assert f"which is not installed: pip install {line}" in last
 
 
 @pytest.mark.parametrize(

@@ -74,17 +74,18 @@ def check(framework: str, version: str, supported: str) -> None:
         )
 
 
-def require(framework: str, supported: str, *, extra: str, why: str) -> str:
+def require(framework: str, supported: str, *, extra: str, why: str, also: str = "") -> str:
     """The installed version of `framework`, once it is known to be there and supported.
 
+    Args:
+      also: packages that the extra leaves to the user; see `need`.
     Raises:
       MissingExtra: it is not installed; the message holds the pip line.
       UnsupportedVersion: it is, but outside `supported`.
     """
     version = installed(framework)
     if version is None:
-        raise MissingExtra(
-            f"{why} needs {framework} {supported}, which is not installed: pip install 'rollbook[{extra}]'"
-        )
+        what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
+        raise MissingExtra(f"{why} needs {framework} {supported}, which is not installed: pip install {what}")
     check(framework, version, supported)
     return version

@@ -9,7 +9,7 @@ from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
 from rollbook.errors import BadInput
-from rollbook.filters.aggregate import _Pile
+from rollbook.filters import aggregate
 from rollbook.values import scalar_of
 
 __all__ = ["Pile", "RunningAverages", "compiled"]
@@ -60,7 +60,7 @@ class Pile:
     """The values of one key since the last dump."""
 
     def __init__(self) -> None:
-        self._pile = _Pile()
+        self._pile = aggregate.Pile()
 
     @property
     def count(self) -> int:

@@ -75,7 +75,7 @@ def recording(
 
 
 def _check_versions() -> None:
-    _versions.require("DI-engine", DI_ENGINE, extra="lightzero", why=_WHY)
+    _versions.require("DI-engine", DI_ENGINE, extra="lightzero", why=_WHY, also="LightZero")
     found = _versions.installed("LightZero")
     if found is not None:
         _versions.check("LightZero", found, LIGHTZERO)
@@ -109,15 +109,15 @@ class _Patches:
 def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) -> list[Callable[[], None]]:
     """Put ours in place; returns what is to be called at the end."""
     _load_modules()
-    log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY)
+    log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY, also="LightZero")
     patches.everywhere(log_helper.build_logger, _build_logger(experiment))
-    config = need("ding.config.config", extra="lightzero", why=_WHY)
+    config = need("ding.config.config", extra="lightzero", why=_WHY, also="LightZero")
     patches.everywhere(config.compile_config, _compile_config(config.compile_config, experiment))
-    writer = need("tensorboardX", extra="lightzero", why=_WHY).SummaryWriter
+    writer = need("tensorboardX", extra="lightzero", why=_WHY, also="LightZero").SummaryWriter
     patches.everywhere(writer, lambda *_, **__: experiment.events)
 
     learner = LearnerBridge(experiment)
-    hooks = need("ding.worker.learner.learner_hook", extra="lightzero", why=_WHY)
+    hooks = need("ding.worker.learner.learner_hook", extra="lightzero", why=_WHY, also="LightZero")
     patches.set(hooks.LogShowHook, "__call__", lambda hook, engine: learner.show(hook, engine))
     patches.set(hooks.SaveCkptHook, "__call__", learner.saving(hooks.SaveCkptHook.__call__))
     evaluator = EvaluatorBridge(experiment, save_evaluated)
@@ -181,7 +181,7 @@ def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Calla
 def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
     """LightZero's two functions about the game buffer: their numbers become one report of the buffer log."""
     try:
-        utils = need("lzero.entry.utils", extra="lightzero", why=_WHY)
+        utils = need("lzero.entry.utils", extra="lightzero", why=_WHY, also="LightZero")
     except ImportError:
         return
     log = BufferLog(experiment)

@@ -44,7 +44,8 @@ def entry(name: str) -> Callable[..., Any]:
     def call(
         input_cfg: Any, seed: int = 0, *args: Any, run: Any = None, options: dict[str, Any] | None = None, **kwargs: Any
     ) -> Any:
-        theirs = getattr(need("lzero.entry", extra="lightzero", why=f"rollbook.adapters.lightzero.{name}"), name)
+        why = f"rollbook.adapters.lightzero.{name}"
+        theirs = getattr(need("lzero.entry", extra="lightzero", why=why, also="LightZero"), name)
         if run is None:
             from rollbook._session import current_run
 

@@ -61,5 +61,5 @@ def __getattr__(name: str) -> Any:
     if name == "torch":
         from rollbook._optional import need
 
-        return need("torch", extra="mrl", why="this example of MRL")
+        return need("torch", extra="mrl", why="this example of MRL", also="torch")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

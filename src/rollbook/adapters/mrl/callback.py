@@ -87,4 +87,4 @@ class Callback:
 
     def save(self, filename: str | Path) -> None:
         """Write this object with `torch.save`: a pickle, for programs that trust it."""
-        need("torch", extra="mrl", why="Callback.save").save(self, filename)
+        need("torch", extra="mrl", why="Callback.save", also="torch").save(self, filename)

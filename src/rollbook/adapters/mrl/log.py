@@ -22,8 +22,8 @@ from rollbook.adapters.mrl.frame import FirstSeen, frame_of
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.tensors import as_array, mean_of, zeros
-from rollbook.adapters.mrl.unique import is_seen, print_of
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
+from rollbook.capture._content import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.values import scalar_of
 
@@ -305,22 +305,16 @@ class Log(Callback):
     # -- seen before
 
     def _is_seen(self, sample: Any) -> bool:
-        return _identity(sample) in self._rewarded or is_seen(self._seen(), sample)
-
-    def _seen(self) -> Any:
-        samples = self.run.samples
-        samples._follow_attempt()  # the set of an earlier life is taken in at its first use
-        return samples.seen
+        return _identity(sample) in self._rewarded or self.run.samples.is_seen(sample)
 
     def _count_seen(self) -> int:
-        seen = self._seen()
-        return int(seen.count) + sum(not is_seen(seen, sample) for sample in self._rewarded)
+        samples = self.run.samples
+        return int(samples.unique()) + sum(not samples.is_seen(sample) for sample in self._rewarded)
 
     def _first_reward(self, sample: Any) -> Any:
-        seen = is_seen(self._seen(), sample)
-        if not seen:
+        if not self.run.samples.is_seen(sample):
             return self._rewarded[_identity(sample)]
-        return reading.first_reward(self.run.book, sample, print_of(sample))
+        return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
     def _all_samples(self) -> list[Any]:
         known = dict.fromkeys(

@@ -15,7 +15,7 @@ HAS_TORCH = find_spec("torch") is not None
 
 def torch_or_none() -> Any:
     """The module torch, or None where it is not installed."""
-    return need("torch", extra="mrl", why="MRL's batch state") if HAS_TORCH else None
+    return need("torch", extra="mrl", why="MRL's batch state", also="torch") if HAS_TORCH else None
 
 
 def to_device(tensor: Any, device: Any = None) -> Any:

@@ -49,10 +49,13 @@ def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
         key: options[key] for key in ("purge_step", "max_queue", "flush_secs", "filename_suffix") if key in options
     }
     if choice == "torch":
-        TorchWriter = need("torch.utils.tensorboard", extra="tensorboard", why="events='torch'").SummaryWriter
+        why = "events='torch'"
+        need("tensorboard", extra="tensorboard", why=why)  # torch's writer is torch's alone beside this package
+        TorchWriter = need("torch.utils.tensorboard", extra="tensorboard", why=why, also="torch").SummaryWriter
         return TorchWriter(log_dir=folder, **common)
     if choice == "tensorboardX":
-        XWriter = need("tensorboardX", extra="tensorboard", why="events='tensorboardX'").SummaryWriter
+        why = "events='tensorboardX'"
+        XWriter = need("tensorboardX", extra="tensorboard", why=why, also="tensorboardX").SummaryWriter
         more = {key: value for key, value in options.items() if key not in common}
         return XWriter(logdir=folder, **common, **more)
     from rollbook.adapters.tensorboard.events import EventWriter

@@ -83,7 +83,9 @@ class LoggerFactory:
     def _writer(log_dir: str) -> Any:
         from rollbook._optional import need
 
-        return need("torch.utils.tensorboard", extra="tensorboard", why="Tianshou's event file").SummaryWriter(log_dir)
+        why = "Tianshou's event file"
+        need("tensorboard", extra="tensorboard", why=why)  # torch's writer works beside this package alone
+        return need("torch.utils.tensorboard", extra="tensorboard", why=why, also="torch").SummaryWriter(log_dir)
 
     def __repr__(self) -> str:
         inside = {"project": self.project, "save_interval": self.save_interval, "tensorboard": self.tensorboard}
