@@ -32,6 +32,9 @@ for epoch in range(2):
     logger.log_tabular("EpRet", with_min_and_max=True)
     logger.dump_tabular()
 logger.close()
+if how == "torch":  # gloo's threads do not survive an interpreter that just ends
+    dist.barrier()
+    dist.destroy_process_group()
 """
 
 
