@@ -82,6 +82,8 @@ class EpisodeAuditor:
             return "missing final info"
         self._reporting.add(source)
         self.checked += 1
+        if reported == own:
+            return ""
         their_return = reported[0] if compare_return else None
         wrong = self._verdict(own, their_return, reported[1] if compare_length else None, before)
         if wrong:

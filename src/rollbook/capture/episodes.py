@@ -56,6 +56,7 @@ class EpisodeRecorder:
       episode_id: of the episode under way, "" between episodes.
       last: the episode that ended last, or None.
       plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
+      drives: whether each step moves a clock of the run, see `drive_clock`.
       check: called with the info of an episode's last step while the episode can still be kept; wrappers that know
         what is reported there set it, and call `audit` in it.
     """
@@ -71,6 +72,7 @@ class EpisodeRecorder:
         self.settings = recorder if isinstance(recorder, EpisodeSettings) else EpisodeSettings(recorder, **settings)
         self._recorder = self.settings.recorder
         self._clock = getattr(self._recorder, "clock", None)
+        self.drives = self.settings.clock is not None
         self.env_index = env_index
         self._given_ledger = ledger is not None
         self._ledger = ledger if ledger is not None else RewardLedger(self._recorder)
@@ -128,7 +130,8 @@ class EpisodeRecorder:
         settings = self.settings
         if env_index is not None:
             self.env_index = env_index
-        self._reset()
+        if self.episode_id:
+            self._reset()
         self.number = settings.next_number()
         self.episode_id = f"{settings.token}.{self.env_index}.{self._count}"
         self._count += 1
@@ -205,7 +208,7 @@ class EpisodeRecorder:
             if whole is None:
                 whole = self._parts[TOTAL] = self._ledger.tally("", TOTAL, "final")
             whole.add(number)
-        if self.settings.clock is not None:
+        if self.drives:
             self.drive_clock()
         if self._in_full:
             self._full_step(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
@@ -288,9 +291,10 @@ class EpisodeRecorder:
 
     def drive_clock(self) -> None:
         """Count the steps so far and make the sum the run's current clock, as `EpisodeSettings(clock=…)` asks."""
-        self.count_steps()
-        settings = self.settings
-        if settings.clock is not None and self._clock is not None:
+        settings, length = self.settings, self.length
+        settings.counted_env_step += length - self._counted
+        self._counted = length
+        if self._clock is not None and settings.clock is not None:
             self._clock(**{settings.clock: settings.counted_env_step})
 
     def count_steps(self) -> None:

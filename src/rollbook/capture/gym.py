@@ -73,7 +73,6 @@ class RecordEpisodes(gymnasium.Wrapper):
         common = self.episodes.settings
         self.episodes.fps = float((env.metadata or {}).get("render_fps") or 30)
         self._films = env.render_mode == "rgb_array" and not common.video.never
-        self._drives = common.clock is not None
         self._autoreset = has_autoreset(env)
         self._over = False
         inner, self._reports, self._stats_key = reporter(env)
@@ -103,28 +102,38 @@ class RecordEpisodes(gymnasium.Wrapper):
         """Step the environment and note the reward."""
         result = self.env.step(action)
         episodes = self.episodes
-        resetting = self._autoreset and self._over
-        if self._films and not resetting:
-            self._frame()
         try:
-            obs, reward, terminated, truncated, info = result
-            if resetting:
-                self._over = False
-                episodes.begin(obs=obs)
-                if self._films:
-                    self._frame()
-            elif episodes.plain_steps and not info and not terminated and not truncated:
-                episodes.total += reward
-                episodes.length += 1
-                if self._drives:
-                    episodes.drive_clock()
-            elif episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
-                self._over = True
+            if episodes.plain_steps:
+                _, reward, terminated, truncated, info = result
+                if not (terminated or truncated or info):
+                    episodes.total += reward
+                    episodes.length += 1
+                    if episodes.drives:
+                        episodes.drive_clock()
+                    return result
+            self._note(result, action)
         except LoggingFailed:
             raise
         except Exception as err:
             episodes.failed(err)
         return result
+
+    def _note(self, result: tuple[Any, Any, bool, bool, dict[str, Any]], action: Any) -> None:
+        """A step that is more than a number to add up: the first ones, the last one, one with an info or a film."""
+        episodes = self.episodes
+        obs, reward, terminated, truncated, info = result
+        if self._autoreset and self._over:
+            self._over = False
+            episodes.begin(obs=obs)
+            if self._films:
+                self._frame()
+            return
+        if self._films:
+            self._frame()
+        if episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
+            self._over = True
+        elif self._films:
+            episodes.plain_steps = False
 
     def _audit(self, info: Mapping[str, Any]) -> None:
         reported = reported_in(info, self._stats_key)
