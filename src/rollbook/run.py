@@ -114,9 +114,7 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": {
-                    k: v if n != 1 or type(v) is list or _is_one(v) else [v] for k, v in {**columns, **refused}.items()
-                },
+                "columns": {k: v if n != 1 or _is_one(v) else [v] for k, v in {**columns, **refused}.items()},
             }
             if clock_columns:
                 payload["clock_columns"] = dict(clock_columns)
@@ -312,9 +310,9 @@ class Scope:
         """
         return self.run.open_scope(f"{self._channel.prefix}{name}", at)
 
-    def _guard(self, work: Callable[[], Any]) -> None:
+    def _guard(self, work: Callable[..., Any], *arguments: Any) -> None:
         try:
-            work()
+            work(*arguments)
         except LoggingFailed:
             raise
         except Exception as err:
@@ -360,6 +358,7 @@ class Run(Scope):
         self.seed: int | None = about.get("seed")
         self.status = "running"
         self.tokens: list[Any] = []
+        self._last_words: list[tuple[int, Callable[[str], object]]] = []
         self._parts: dict[str, Any] = {}
         super().__init__(self, "", writer.channel())
         self.name = about["name"]
@@ -670,12 +669,26 @@ class Run(Scope):
         """What another process needs to become a writer of this run: folder and nonce."""
         return str(self._folder), str(self.about.get("nonce", ""))
 
+    def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
+        """Have `work(status)` called once when the run ends, while it can still be logged to; the last one asked first.
+
+        Also when the run ends by itself: at the end of a `with` block or of the process, and at SIGTERM (`status` says
+        which; there is little time then). Not in forked children. What it raises is counted. Returns `work`, so it can
+        stand as a decorator.
+        """
+        self._last_words.append((os.getpid(), work))
+        return work
+
     def finish(self, status: str = "finished") -> None:
         """End the run: fetch what is pending, seal, and let the sinks drain. Calling it again does nothing.
 
         Args:
           status: finished, killed or crashed.
         """
+        while self.status == "running" and self._last_words:
+            asked_in, work = self._last_words.pop()
+            if asked_in == os.getpid():
+                self._guard(work, status)
         if self.status == "running":
             self.status = status
             self._end(self, status)

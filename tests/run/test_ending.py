@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rollbook
-from rollbook.errors import LoggingFailed
+from rollbook.errors import LoggingFailed, RollbookWarning
+
+Start = Callable[..., rollbook.Run]
 
 HEAD = """\
 import os, signal, sys, time
@@ -102,3 +105,46 @@ for i in range(5000):
 def test_strict_raises_in_the_loop(root: Path) -> None:
     with rollbook.init("p", "n", sinks=[], keeper="inline", strict=True) as run, pytest.raises(LoggingFailed):
         run.log({"odd": object()})
+
+
+def test_what_was_asked_for_is_done_before_the_run_ends_and_can_still_log(start: Start) -> None:
+    run = start()
+    said = []
+
+    @run.on_finish
+    def first(status: str) -> None:
+        said.append(("first", status, run.status))
+        run.log({"last": 1.0}, env_step=7)
+
+    run.on_finish(lambda status: said.append(("second", status, run.status)))
+    run.finish("killed")
+    run.finish("finished")
+    assert said == [("second", "killed", "running"), ("first", "killed", "running")]
+    assert run.book.metrics(["last"])["env_step"].to_pylist() == [7]
+
+
+def test_last_words_that_fail_are_counted_and_the_run_ends(start: Start) -> None:
+    run = start()
+    done: list[str] = []
+    run.on_finish(done.append)
+
+    def broken(_status: str) -> None:
+        run.finish("crashed")  # a fault of its own; the run ends once
+        raise RuntimeError("no network")
+
+    run.on_finish(broken)
+    with pytest.warns(RollbookWarning, match="no network"):
+        run.finish()
+    assert done == ["crashed"]
+    assert run.book.status == "crashed"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("", "finished"), ("raise ValueError", "crashed"), ("os.kill(os.getpid(), signal.SIGTERM)", "killed")],
+)
+def test_last_words_are_said_however_the_program_ends(root: Path, body: str, status: str) -> None:
+    forks = "if not os.fork():\n    run.finish()\n    os._exit(0)\n"
+    run_program(root, f"run.on_finish(run.note)\n{forks}{body}")
+    (book,) = rollbook.open(root)
+    assert book.text("note")["text"].to_pylist() == [status], "once, and not in the forked child"

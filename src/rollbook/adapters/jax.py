@@ -16,6 +16,7 @@ numbers belong to the compiled function, arrays and clocks are its operands.
 
 from __future__ import annotations
 
+import weakref
 from functools import lru_cache
 
 from rollbook.adapters import _versions
@@ -251,19 +252,21 @@ def _guard() -> Any:
     return guard
 
 
+_waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
 def _wait_at_end(target: Any) -> None:
     """Let the run's finish() wait for rows that are under way: JAX computes while the program has gone on."""
     run: Any = getattr(target, "run", None)
-    if not callable(getattr(run, "finish", None)) or "finish" in vars(run):
+    if not callable(getattr(run, "on_finish", None)) or run in _waited_for:
         return
-    finish = run.finish
+    _waited_for.add(run)
 
-    def finish_after_jax(status: str = "finished") -> None:
-        if run.status == "running" and status == "finished":  # who is killed has no time to wait
+    def wait(status: str) -> None:
+        if status == "finished":  # who is killed has no time to wait
             try:
                 flush()
             except Exception as err:  # a computation that failed; its own thread of the program hears of it
                 _report(run, err)
-        finish(status)
 
-    run.finish = finish_after_jax
+    run.on_finish(wait)
