@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rollbook
 from rollbook.capture._content import canonical, fingerprint
 from rollbook.capture._seen import Seen
 from rollbook.capture.samples import SampleLog
@@ -300,3 +301,29 @@ def test_passing_the_exact_limit_is_said_once(notebook: Any, tmp_path: Path) -> 
         log.log_samples(notebook, [str(i) for i in range(10)])
     assert notebook.counts == {"seen_filter": 1}
     assert log.seen.count == 10
+
+
+def test_asking_whether_an_item_was_seen_takes_nothing_in() -> None:
+    seen = Seen(exact=100, filter_bytes=4096)
+    rng = np.random.default_rng(5)
+    prints = [0, *(int(p) for p in rng.integers(1, 2**63, 400))]
+    for key in prints[:200]:
+        seen.add(key)
+    assert seen.filtered > 0
+    count = seen.count
+    assert all(key in seen for key in prints[:200])
+    assert sum(key in seen for key in prints[200:]) < 5, "the filter's error is far below a percent here"
+    assert seen.count == count
+    assert [key for key in prints[200:] if key not in seen and seen.add(key) != -1] == []
+
+
+def test_a_log_knows_what_it_has_seen_also_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline"}
+    with rollbook.init("p", "n", **options) as run:
+        run.log_samples(["a", b"a", {"prompt": [1, 2]}])
+        assert (run.samples.is_seen("a"), run.samples.is_seen("b"), run.samples.unique()) == (True, False, 3)
+    with rollbook.init("p", "n", resume="must", **options) as run:
+        assert run.samples.unique() == 3
+        assert run.samples.is_seen({"prompt": (1, 2)})
+        assert not run.samples.is_seen(object()), "what shows no content of its own was never seen"

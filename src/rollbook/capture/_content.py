@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Contentless", "canonical", "fingerprint"]
+__all__ = ["Contentless", "canonical", "fingerprint", "fingerprint_of"]
 
 _DEEPEST = 64
 
@@ -27,6 +27,18 @@ class Contentless(Exception):
 def fingerprint(data: bytes, kind: bytes = b"text") -> int:
     """A number below 2**64 for `data`; `kind` keeps text apart from bytes and structures that look the same."""
     return int.from_bytes(blake2b(data, digest_size=8, person=kind).digest(), "little")
+
+
+def fingerprint_of(item: Any) -> int | None:
+    """The fingerprint under which `run.log_samples` knows an item; None if it shows no content of its own."""
+    if isinstance(item, str):
+        return fingerprint(item.encode("utf-8", "surrogatepass"))
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        return fingerprint(bytes(item), b"bytes")
+    try:
+        return fingerprint(canonical(item), b"item")
+    except (Contentless, RecursionError):
+        return None
 
 
 def canonical(item: Any, depth: int = 0) -> bytes:

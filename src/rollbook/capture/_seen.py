@@ -12,6 +12,7 @@ from array import array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 __all__ = ["Seen"]
@@ -117,6 +118,32 @@ class Seen:
             self._grow()
         return -1
 
+    def __contains__(self, fingerprint: int) -> bool:
+        """Whether `add` would find it; nothing is taken in."""
+        key = fingerprint or 1
+        for keys, slots in [*((keys, slots) for keys, _, slots in self._earlier), (self._keys, self._slots)]:
+            at = (key * slots) >> 64
+            while (there := keys[at]) != 0:
+                if there == key:
+                    return True
+                at += 1
+                if at == slots:
+                    at = 0
+        bits = self._filter
+        return bits is not None and all(bits[byte] & bit for byte, bit in self._places(key))
+
+    def _places(self, key: int) -> Iterator[tuple[int, int]]:
+        """The (byte, bit) of the filter that stand for a fingerprint."""
+        # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
+        mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
+        mixed ^= mixed >> 32
+        step = (mixed * 0xD6E8FEB86659FD93 & _MASK) >> 32 | 1
+        mask = self._bits - 1
+        for _ in range(_HASHES):
+            place = mixed & mask
+            yield place >> 3, 1 << (place & 7)
+            mixed += step
+
     def _grow(self) -> None:
         """Make room. Only small tables are moved (15 ms at most); a large one stays and another is opened beside it."""
         keys, batches, slots = self._keys, self._batches, self._slots
@@ -142,20 +169,12 @@ class Seen:
         bits = self._filter
         if bits is None:
             bits = self._filter = bytearray(self.filter_bytes)
-        # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
-        mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
-        mixed ^= mixed >> 32
-        step = (mixed * 0xD6E8FEB86659FD93 & _MASK) >> 32 | 1
-        mask = self._bits - 1
         known = True
-        for _ in range(_HASHES):
-            place = mixed & mask
-            byte, bit = place >> 3, 1 << (place & 7)
+        for byte, bit in self._places(key):
             there = bits[byte]
             if not there & bit:
                 bits[byte] = there | bit
                 known = False
-            mixed += step
         if known:
             return -2
         self.count += 1

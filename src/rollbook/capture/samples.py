@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 
+from rollbook.capture._content import fingerprint_of
 from rollbook.capture._items import Items
 from rollbook.capture._plain import UNSTORABLE, on_host, plain
 from rollbook.capture._seen import Seen
@@ -176,6 +177,17 @@ class SampleLog:
         return LoggedSamples(new, sample_ids, batch)
 
     # -- seen before
+
+    def is_seen(self, item: Any) -> bool:
+        """Whether an item was logged before, without taking it in. What shows no content of its own never was."""
+        self._follow_attempt()
+        key = fingerprint_of(item)
+        return key is not None and key in self.seen
+
+    def unique(self) -> int:
+        """How many different items were logged, over all lives of the run that count."""
+        self._follow_attempt()
+        return self.seen.count
 
     def _follow_attempt(self) -> None:
         """At the first batch, and when the run was rewound: take in what counts as seen."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["MOST_RAW_VALUES", "STATISTICS", "Aggregate"]
+__all__ = ["MOST_RAW_VALUES", "STATISTICS", "Aggregate", "Pile"]
 
 STATISTICS = ("mean", "std", "median", "max", "min")
 """What becomes of a matching key: `<key>_mean` and so on, in this order."""
@@ -52,7 +52,7 @@ class Aggregate(Filter):
         self._pattern = pattern(keys, "Aggregate keys=")
         self._statistics = tuple(statistics)
         self._matches: dict[str, bool] = {}
-        self._piles: dict[str, _Pile | _Last] = {}
+        self._piles: dict[str, Pile | _Last] = {}
         self._latest: Row | None = None
 
     def _row(self, row: Row) -> Iterable[Row]:
@@ -63,8 +63,8 @@ class Aggregate(Filter):
                 matches = self._matches[key] = self._pattern.search(key) is not None
             pile = self._piles.get(key)
             if matches and is_number(value):
-                if not isinstance(pile, _Pile):
-                    pile = self._piles[key] = _Pile()
+                if not isinstance(pile, Pile):
+                    pile = self._piles[key] = Pile()
                 pile.add(_as_float(value))
             else:
                 self._piles[key] = _Last(value)
@@ -104,14 +104,14 @@ class Aggregate(Filter):
         return (Row(at.time, clocks, values, at.scope, at.writer, at.lane, at.seq, at.attempt),)
 
     def _remember(self) -> Any:
-        sizes = {key: pile.size() for key, pile in self._piles.items() if isinstance(pile, _Pile)}
+        sizes = {key: pile.size() for key, pile in self._piles.items() if isinstance(pile, Pile)}
         return dict(self._piles), sizes, self._latest
 
     def _recall(self, token: Any) -> None:
         self._piles, sizes, self._latest = token
         for key, size in sizes.items():
             pile = self._piles[key]
-            if isinstance(pile, _Pile):
+            if isinstance(pile, Pile):
                 pile.back_to(size)
 
     def _save(self) -> dict[str, Any]:
@@ -138,8 +138,12 @@ class _Last:
         return {"last": value_to_json(self.value)}
 
 
-class _Pile:
-    """The numbers of one key since the last dump."""
+class Pile:
+    """The numbers of one key since the last dump.
+
+    Attributes:
+      count: how many there are.
+    """
 
     __slots__ = ("count", "high", "kept", "low", "mean", "squares", "stride")
 
@@ -151,6 +155,7 @@ class _Pile:
         self.low, self.high = math.inf, -math.inf
 
     def add(self, value: float) -> None:
+        """Take a number in."""
         if self.count % self.stride == 0:
             if len(self.kept) >= MOST_RAW_VALUES:
                 self.kept = self.kept[::2]
@@ -164,6 +169,7 @@ class _Pile:
         self.low, self.high = min(self.low, value), max(self.high, value)
 
     def statistics(self) -> dict[str, float]:
+        """mean, std (of the population), median, max and min of at least one number."""
         values = self.kept
         if self.stride > 1:
             mean, variance = self.mean, self.squares / self.count
@@ -190,13 +196,16 @@ class _Pile:
         return sum(values), math.nan, min(values), max(values)
 
     def size(self) -> tuple[Any, ...]:
+        """How much is on it, for `back_to`. Cheap."""
         return len(self.kept), self.kept, self.stride, self.count, self.mean, self.squares, self.low, self.high
 
     def back_to(self, size: tuple[Any, ...]) -> None:
+        """Take off what was added since it had that size."""
         length, self.kept, self.stride, self.count, self.mean, self.squares, self.low, self.high = size
         del self.kept[length:]  # thinning makes a new list, so the old one was only appended to
 
     def save(self) -> Any:
+        """All of it as plain JSON data."""
         return {
             "kept": [value_to_json(value) for value in self.kept],
             "stride": self.stride,
@@ -205,10 +214,10 @@ class _Pile:
         }
 
 
-def _pile_from(data: Mapping[str, Any]) -> _Pile | _Last:
+def _pile_from(data: Mapping[str, Any]) -> Pile | _Last:
     if "last" in data:
         return _Last(value_from_json(data["last"]))
-    pile = _Pile()
+    pile = Pile()
     pile.kept = [value_from_json(value) for value in data["kept"]]
     pile.stride, pile.count = data["stride"], data["count"]
     pile.mean, pile.squares, pile.low, pile.high = (value_from_json(value) for value in data["sums"])
