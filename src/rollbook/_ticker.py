@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -29,15 +30,31 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_at = 0.0
+        self._heartbeat = os.path.join(run.folder, "data", "keeper", "heartbeat")
         self._log = run.writer.make_log(
             run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
         )
 
     def run(self) -> None:
-        """The thread's body."""
+        """The thread's body. The first rounds come soon: the first segments are small and full before a second is."""
         self.tick()
-        while not self._stop_event.wait(self._seconds):
+        pause = self._seconds / 8
+        while not self._stop_event.wait(pause):
             self.tick()
+            pause = 2 * pause if 2 * pause < self._seconds else self._until_synced()
+
+    def _until_synced(self) -> float:
+        """Seconds until shortly after the keeper's next sync, which makes every page clean: the pages that the coming
+        rows go to are then faulted in here and not inside `log`.
+        """
+        try:
+            since = time.time() - os.stat(self._heartbeat).st_mtime
+        except OSError:
+            return self._seconds
+        if not 0 <= since < 2:
+            return self._seconds
+        pause = self._seconds - since + 0.03
+        return pause if pause >= self._seconds / 2 else pause + self._seconds
 
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread."""

@@ -75,10 +75,13 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
     return buffer
 
 
-def populate(buffer: mmap.mmap) -> None:
-    """Fault all pages in now, so that no later store has to; where the kernel cannot, nothing happens."""
+def populate(buffer: mmap.mmap, start: int = 0, length: int | None = None) -> None:
+    """Fault the pages of a range in now, so that no later store has to; where the kernel cannot, nothing happens."""
     try:
-        buffer.madvise(_POPULATE_WRITE)
+        first = start - start % mmap.PAGESIZE
+        end = len(buffer) if length is None else start + length
+        if end > first:
+            buffer.madvise(_POPULATE_WRITE, first, end - first)
     except (OSError, AttributeError, ValueError):
         return
 

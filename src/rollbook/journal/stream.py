@@ -76,10 +76,12 @@ class Stream:
         "_first",
         "_folder",
         "_largest",
+        "_looked_at",
         "_mapped",
         "_meta",
         "_next_number",
         "_next_size",
+        "_pace",
         "_refusal",
         "_retry_at",
         "_row",
@@ -117,6 +119,8 @@ class Stream:
         self._spent: list[_Slot] = []  # left, kept mapped until they are sealed and can be used again
         self._spare: _Slot | None = None
         self._next_number = 0
+        self._looked_at = 0  # the offset when `prepare` last looked
+        self._pace = 0  # bytes of rows from one look to the next
         self._retry_at = 0.0
         self._refusal: OSError | None = None
 
@@ -157,19 +161,30 @@ class Stream:
         else:
             self.buffer, self.pack = None, _pwrite_pack(slot.fd, self._row)
         self.offset, self.last = slot.header_size, slot.size - self.width
+        self._looked_at = 0
 
     def prepare(self) -> None:
-        """Make the next segment ahead of need if this one is half full; called by the run's own thread, off the hot
-        path.
+        """Have room ready for the rows until the next look; called by the run's own thread, off the hot path.
+
+        The next segment is made ahead of need, and the pages that the next rows go to are faulted in: a sync makes
+        every page of a file clean, and the first store into a clean page costs some ten microseconds.
         """
-        slot = self._slot
-        if slot is None or self._spare is not None or not self._mapped or self._refusal is not None:
+        slot, offset = self._slot, self.offset
+        if slot is None or not self._mapped or offset == self._looked_at:
             return
-        if self.offset - slot.header_size > (slot.size - slot.header_size) // 2:
+        if self._looked_at:
+            self._pace = offset - self._looked_at
+        else:  # a new segment since the last look
+            self._pace = max(self._pace, offset - slot.header_size)
+        self._looked_at = offset
+        coming = 2 * self._pace
+        if self._spare is None and self._refusal is None and offset + max(coming, slot.size // 2) > slot.size:
             try:
                 self._spare = self._new_slot()
             except OSError:
                 return  # the roll will meet the same, and count it
+        if slot.buffer is not None:
+            mapping.populate(slot.buffer, offset, min(coming, slot.size - offset))
 
     def fence(self) -> int:
         """The fence word of the segment in use: not 0 means that another process took the run over."""
