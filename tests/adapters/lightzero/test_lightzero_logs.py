@@ -14,7 +14,7 @@ import rollbook
 from rollbook.adapters.lightzero import BufferLog, CollectorLog, EvaluatorLog, Experiment, LearnerLog
 from rollbook.adapters.lightzero import collector as collector_module
 from rollbook.adapters.lightzero import evaluator as evaluator_module
-from rollbook.adapters.lightzero.events import clock_of
+from rollbook.adapters.lightzero.events import EventWriter, clock_of
 from rollbook.errors import RollbookWarning
 
 DOCUMENT_COLLECTOR = """episode_count envstep_count train_sample_count avg_envstep_per_episode avg_sample_per_episode
@@ -315,6 +315,28 @@ def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_fil
     assert total == 20
     assert best == 5.0
     assert found["collector_iter/reward_mean"] == [(100, 1.0), (200, 1.0)]
+
+
+def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_abandoned(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}
+    for life in range(2):
+        with rollbook.init("p", "mine", resume="allow", **where) as run:
+            if life:
+                run.restore()
+            writer = EventWriter(run)
+            for i in (1, 2, 3, 4)[2 * life :]:  # an iteration is a thousand environment steps
+                writer.add_scalar("collector_iter/reward_mean", 10.0 * life + i, i)
+                writer.add_scalar("collector_step/reward_mean", 10.0 * life + i, 1000 * i)
+                if i == 2:
+                    run.save_checkpoint({"i": i}, gradient_step=i, env_step=1000 * i)
+    shown = accumulator.EventAccumulator(str(run.folder / "log" / "serial"))
+    shown.Reload()
+    steps = [(event.step, event.value) for event in shown.Scalars("collector_step/reward_mean")]
+    assert steps == [(1000, 1.0), (2000, 2.0), (3000, 13.0), (4000, 14.0)]
+    # Iterations are smaller numbers than environment steps, and a mark has one number for all: nothing is hidden there.
+    iterations = [(event.step, event.value) for event in shown.Scalars("collector_iter/reward_mean")]
+    assert iterations == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (3, 13.0), (4, 14.0)]
 
 
 def test_a_run_with_a_text_sink_leaves_the_text_files_to_it(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ class EventWriter:
         self._run, self._to_book = run, to_book
         self._lock = threading.Lock()
         self._last_step = 0
+        self._marks = False
         self._sink = None if "tensorboard" in sinks_of(run) else self._open_sink()
         self.logdir = self.log_dir = str(run.folder / "log" / "serial")
 
@@ -72,8 +73,9 @@ class EventWriter:
                     resumed=run.resumed,
                 )
             )
-            if run.resumed:  # the first event marks where the new life begins
+            if run.resumed:
                 sink.set_state({"attempt": run.attempt - 1})
+                self._marks = True
             return sink
         except (RollbookError, ImportError, OSError) as err:
             self._run.count("lightzero_events", message=f"no TensorBoard file is written: {err}")
@@ -94,9 +96,27 @@ class EventWriter:
             return
         try:
             with self._lock:
+                if self._marks:
+                    self._marks = False
+                    rows.insert(0, self._new_life(now))
                 self._sink.write(rows)
         except Exception as err:
             self._run.count("lightzero_events", message=f"TensorBoard events could not be written: {err}")
+
+    def _new_life(self, now: float) -> Row:
+        """An event that marks where this life of the run begins: TensorBoard hides all earlier events from its step on.
+
+        The file has two axes, and a mark has one step for both. So it stands beyond whatever counts on either; what was
+        abandoned stays visible on the axis of smaller numbers.
+        """
+        reached = [
+            at.get(name)
+            for _value, at, _time in self._run.book.latest().values()
+            for name in ("env_step", "gradient_step")
+        ]
+        last = max((step for step in reached if step is not None), default=-1)
+        mine = self._run.attempt
+        return Row(now, {"step": last + 1}, {"rollbook/attempt": mine}, attempt=mine)
 
     # -- what frameworks call
 
