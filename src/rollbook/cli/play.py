@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import remark
+
+if TYPE_CHECKING:
+    from rollbook.store.reader import Book
 
 
 @click.command()
@@ -29,9 +35,36 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
 
     book = find_book(run, root)
     path = video_of_episode(book, episode)
+    remark(_said(book, path))
     if out:
         shutil.copyfile(path, out)
         remark(f"wrote {out}")
     click.echo(out or str(path))
-    if show and not out and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.name == "nt"):
+    if not show or out:
+        return
+    if _has_display():
         click.launch(str(path))
+    else:
+        remark("there is no display here to show it on; -o FILE copies it")
+
+
+def _has_display() -> bool:
+    if os.name == "nt" or sys.platform == "darwin":
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _said(book: Book, path: Path) -> str:
+    """What is in the film, in a line."""
+    from rollbook.cli.one_episode import end_of
+    from rollbook.cli.output import clean, number
+
+    for row in book.media("video").to_pylist():
+        if row.get("episode_id") and Path(str(row["path"])).stem == path.stem:
+            episode = book.episode(str(row["episode_id"]))
+            film = f"{number(row.get('frames'))} frames at {number(row.get('fps'))} a second"
+            return (
+                f"episode {clean(episode.id)}: return {number(episode.get('return'))}, "
+                f"{number(episode.get('length'))} steps, {end_of(episode)}; {film}"
+            )
+    return path.name

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument
-from rollbook.cli.output import print_arrow
+from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.output import print_arrow, remark
 
-_PLUMBING = ("time", "attempt", "writer", "lane", "seq", "index", "at")
+if TYPE_CHECKING:
+    import pyarrow
+
+    from rollbook.store.reader import Book
+
+_PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))
+_SAID = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))
+_LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw", "item_path", "item_size")
 
 
 @click.command()
 @run_argument
 @dir_option
-@click.option("--where", default=None, help='SQL condition, such as "return > 100".')
-@click.option("--order-by", default=None, help='SQL order, such as "return desc".')
+@click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
+@click.option("--where", default=None, help='SQL condition, such as "length > 100".')
+@click.option("--order-by", default=None, help="SQL order, such as '\"return\" desc'.")
 @click.option("--limit", default=20, show_default=True, help="How many rows at most.")
+@click.option("--wide", is_flag=True, help="Show all columns, however wide that is.")
 @format_options
 def episodes(
-    run: str, root: str, where: str | None, order_by: str | None, limit: int, as_json: bool, as_csv: bool
+    run: str,
+    root: str,
+    episode: str | None,
+    where: str | None,
+    order_by: str | None,
+    limit: int,
+    wide: bool,
+    as_json: bool,
+    as_csv: bool,
 ) -> None:
-    """List the episodes of a run.
+    """List the episodes of a run, or show one.
 
     \b
     Examples:
       rollbook episodes last --order-by '"return" desc' --limit 5
       rollbook episodes cartpole/ppo --where truncated --csv
+      rollbook episodes last --episode best
     """
-    _list(run, root, "episodes", where, order_by, limit, as_json, as_csv)
+    book = find_book(run, root)
+    if episode is not None:
+        from rollbook.cli.one_episode import show_episode
+
+        show_episode(book, book.episode(episode), as_json=as_json)
+        return
+    found, more = _rows(book, "episodes", where, order_by, limit)
+    if as_json or as_csv:
+        print_arrow(found, as_json=as_json, as_csv=as_csv)
+    else:
+        rows, names = _episodes_for_people(book, found)
+        print_fitted(rows, names, width=None if wide else terminal_width())
+    _say_more(book, "episodes", more)
 
 
 @click.command()
@@ -36,9 +69,17 @@ def episodes(
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
 @click.option("--limit", default=20, show_default=True, help="How many rows at most.")
+@click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
 @format_options
 def samples(
-    run: str, root: str, where: str | None, order_by: str | None, limit: int, as_json: bool, as_csv: bool
+    run: str,
+    root: str,
+    where: str | None,
+    order_by: str | None,
+    limit: int,
+    wide: bool,
+    as_json: bool,
+    as_csv: bool,
 ) -> None:
     """Search and sort the samples of a run.
 
@@ -47,30 +88,67 @@ def samples(
       rollbook samples last --where "reward > 1" --order-by "reward desc"
       rollbook samples last --where "item like '%sorry%'" --json
     """
-    _list(run, root, "samples", where, order_by, limit, as_json, as_csv)
-
-
-def _list(
-    run: str,
-    root: str,
-    table: str,
-    where: str | None,
-    order_by: str | None,
-    limit: int,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
     book = find_book(run, root)
+    found, more = _rows(book, "samples", where, order_by, limit)
+    if as_json or as_csv:
+        print_arrow(found, as_json=as_json, as_csv=as_csv)
+    else:
+        names = [name for name in _useful(found) if name not in ("item", *_LAST_OF_SAMPLES)]
+        clocks = [name for name in book.clocks if name in names]
+        first = [name for name in (*clocks[:1], "group", "is_new") if name in names]
+        own = [name for name in names if name not in (*clocks, "batch")]
+        last = [name for name in (*clocks, "batch", *_LAST_OF_SAMPLES) if name in _useful(found)]
+        names = list(dict.fromkeys([*first, *own, *last, "item"]))
+        rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(found)]
+        print_fitted(rows, names, wide="item", width=None if wide else terminal_width())
+    _say_more(book, "samples", more)
+
+
+def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit: int) -> tuple[pyarrow.Table, bool]:
+    """At most `limit` rows, and whether there are more."""
     query = f"select * from {table}"
     query += f" where {where}" if where else ""
     query += f" order by {order_by}" if order_by else ""
     found = book.sql(f"{query} limit {int(limit) + 1}").to_arrow_table()
-    if not (as_json or as_csv):
-        useful = [
-            name for name in found.column_names if name not in _PLUMBING and found[name].null_count < found.num_rows
-        ]
-        found = found.select(useful)
-    more = found.num_rows > limit
-    print_arrow(found.slice(0, limit), as_json=as_json, as_csv=as_csv)
+    return found.slice(0, limit), found.num_rows > limit
+
+
+def _say_more(book: Book, table: str, more: bool) -> None:
     if more:
-        click.echo(f"… more rows; --limit shows them (the table has {book.table(table).num_rows:,})", err=True)
+        remark(f"… more rows; --limit shows them (the table has {book.table(table).num_rows:,})")
+
+
+def _useful(table: pyarrow.Table) -> list[str]:
+    """The columns that tell a person something: no plumbing, none that is empty, a scope only if there are several."""
+    names = [n for n in table.column_names if n not in _PLUMBING and table[n].null_count < table.num_rows]
+    if "scope" in names and len(set(table["scope"].to_pylist())) == 1:
+        names.remove("scope")
+    return names
+
+
+def _pylist(table: pyarrow.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.select([n for n in table.column_names if n != "time"]).to_pylist()
+    return rows
+
+
+def _episodes_for_people(book: Book, found: pyarrow.Table) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows and the names of their columns in order of weight."""
+    from rollbook.cli.one_episode import duration, end_of
+
+    filmed = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}
+    rows = []
+    for row in _pylist(found):
+        kept = ["steps"] if row.get("steps_kept") else []
+        kept += ["film"] if row.get("episode_id") in filmed else []
+        row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(kept)}
+        rows.append({**row, "episode": row.get("episode_id")})
+    useful = _useful(found)
+    clocks = [name for name in book.clocks if name in useful]
+    first = ["episode", *(["scope"] if "scope" in useful else []), *clocks, "return", "length", "end", "took", "seed"]
+    first = [name for name in first if name in useful or name in ("episode", "end", "took")]
+    if any(row["kept"] for row in rows):
+        first.append("kept")
+    own = [name for name in useful if name not in _SAID and name.partition("/")[0] not in ("running",)]
+    rest = sorted(own, key=lambda name: (not name.startswith("final/"), not name.startswith("info/")))
+    running = [name for name in useful if name.startswith("running/")]
+    return rows, list(dict.fromkeys([*first, *rest, *running]))

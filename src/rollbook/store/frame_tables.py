@@ -107,7 +107,7 @@ class _Group:
         for name, cells in own_clocks.items():
             self._own_clocks.setdefault(name, []).append((self.rows, cells))
         place = len(self._seqs)
-        for name in self._columns.keys() | columns.keys() if self._columns.keys() != columns.keys() else columns:
+        for name in columns if self._columns.keys() == columns.keys() else {**self._columns, **columns}:  # in order
             self._columns.setdefault(name, [None] * place).append(columns.get(name))
         self._seqs.append(seq)
         self._times.append(time_ns)

@@ -1,0 +1,74 @@
+"""A table that fits the terminal: the columns that matter first, the others named below it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from rollbook.cli.output import clean, number, remark
+
+__all__ = ["print_fitted", "terminal_width"]
+
+_WIDEST = 40
+_LEAST_OF_WIDE = 24
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal; None where the output goes into a file or another program."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return shutil.get_terminal_size((120, 24)).columns
+    return None
+
+
+def print_fitted(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, wide: str = "", width: int | None = None
+) -> None:
+    """Print the columns `names` of some rows, as many as fit, and say which ones do not.
+
+    Args:
+      wide: a column of long texts: it stands last and gets the room that is left.
+      width: in characters; None for no limit.
+    """
+    if not rows:
+        remark("nothing to list")
+        return
+    cells = {name: [number(row.get(name)) for row in rows] for name in names}
+    plain = [name for name in names if name != wide]
+    most = 10**9 if width is None else _WIDEST
+    widths = {name: min(most, max(len(clean(name)), *map(len, cells[name]))) for name in plain}
+    room = 10**9 if width is None else width
+    if wide in cells:
+        longest = max(len(clean(wide)), *map(len, cells[wide]))
+        needed = longest if width is None else min(longest, max(_LEAST_OF_WIDE, width // 3))
+        room -= needed + 2
+    shown: list[str] = []
+    for name in plain:
+        if shown and widths[name] + 2 > room:
+            continue
+        shown.append(name)
+        room -= widths[name] + 2
+    if wide in cells:
+        shown.append(wide)
+        widths[wide] = longest if width is None else min(longest, needed + max(0, room))
+    right = {name: all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in shown}
+
+    def line(parts: Mapping[str, str]) -> str:
+        texts = [_cut(parts[name], widths[name]) for name in shown]
+        aligned = [t.rjust(widths[n]) if right[n] else t.ljust(widths[n]) for t, n in zip(texts, shown, strict=True)]
+        return "  ".join(aligned).rstrip()
+
+    click.echo(click.style(line({name: clean(name) for name in shown}), bold=True))
+    for place in range(len(rows)):
+        click.echo(line({name: cells[name][place] for name in shown}))
+    hidden = [name for name in names if name not in shown]
+    if hidden:
+        remark(f"not shown: {clean(', '.join(hidden))} (--wide, --json and --csv show all columns)")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
