@@ -13,6 +13,7 @@ import time
 from rollbook import _ending
 from rollbook._about import new_id, read_about, write_about
 from rollbook._ending import status_of
+from rollbook._resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
@@ -28,6 +29,7 @@ from rollbook.errors import (
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
 from rollbook.journal.format import VERSION
+from rollbook.journal.locks import PageLock
 from rollbook.journal.writer import Writer, now
 
 TYPE_CHECKING = False
@@ -121,16 +123,16 @@ def init(
             return attach(elder, strict=strict)
 
     bill = Bill(strict)
-    found = _find_to_resume(place, name, run_id) if resume != "never" else None
+    found = find_to_resume(place, name, run_id) if resume != "never" else None
     if resume == "must" and found is None:
         raise NothingToResume(
             f"init({project!r}, {name!r}, resume='must'): no run {run_id or name!r} in {place}. Begin it with "
             f"resume='allow'"
         )
     if resume == "never" and run_id is not None:
-        old = _find_to_resume(place, name, run_id)
+        old = find_to_resume(place, name, run_id)
         if old is not None:
-            state = "a living process writes it" if _living_writers(old) else "it exists"
+            state = "a living process writes it" if living_writers(old) else "it exists"
             raise RunIsLive(
                 f"init(run_id={run_id!r}): run {run_id!r} cannot be made anew in {place}: {state}. Continue it with "
                 "resume='allow', join it with attach(), or choose another id"
@@ -140,93 +142,102 @@ def init(
 
     begun = time.time()
     settings, config_problems = _plain_config(config)
-    if found is None:
-        identity = run_id or new_id()
-        folder = os.path.join(place, f"{name}-{identity}")
-        about: dict[str, Any] = {
-            "format": VERSION,
-            "rollbook": _version(),
-            "id": identity,
-            "project": project,
-            "name": name,
-            "nonce": os.urandom(8).hex(),
-            "created": begun,
-            "summary": {},
-            "attempts": [],
-        }
-        attempt, not_before = 1, 0
-    else:
-        folder = found
-        about = read_about(folder)
-        living = _living_writers(folder)
-        if living and resume != "takeover":
-            who = living[0]
-            raise RunIsLive(
-                f"init({project!r}, {name!r}, resume={resume!r}): run {about['id']} is being written by process "
-                f"{who.get('pid')} on {who.get('host')}. Wait for it, join it with attach(), or use resume='takeover'"
-            )
-        if living:
-            _fence(folder, living)
-        attempt = max(entry["n"] for entry in about["attempts"]) + 1 if about["attempts"] else 1
-        not_before = _last_time(folder, about)
-        all_clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *all_clocks[len(STANDARD) :]])
-        name = about["name"]
-
-    about.update(
-        {
-            "status": "running",
-            "ended": None,
-            "seed": seed if seed is not None else about.get("seed"),
-            "group": group if group is not None else about.get("group"),
-            "job_type": job_type if job_type is not None else about.get("job_type"),
-            "tags": list(dict.fromkeys([*about.get("tags", ()), *map(str, tags)])),
-            "notes": notes or about.get("notes", ""),
-            "parent": getattr(parent, "id", parent) if parent is not None else about.get("parent"),
-            "forked_from": _fork_origin(forked_from) if forked_from is not None else about.get("forked_from"),
-            "total": {str(k): int(v) for k, v in total.items()} if total else about.get("total", {}),
-            "clocks": list(all_clocks),
-            "config": {**about.get("config", {}), **settings},
-            "host": liveness.identity().get("host"),
-            "boot_id": liveness.identity().get("boot_id"),
-            "command": command_line([sys.executable, *sys.argv]),
-            "python": sys.version.split()[0],
-            "cwd": os.getcwd(),
-            "rendezvous": _rendezvous(),
-        }
-    )
-    if about["total"] and "x" not in about:
-        about["x"] = next(iter(about["total"]))
-    parent_attempt = attempt - 1 if attempt > 1 else None
-    writer = Writer(
-        folder, attempt=attempt, clocks=all_clocks, main=True, nonce=about["nonce"], bill=bill, not_before=not_before
-    )
-    about["attempts"].append(
-        {
-            "n": attempt,
-            "parent": parent_attempt,
-            "cut": {"time": max(time.time_ns(), not_before), "writers": {}} if parent_attempt else None,
-            "started": begun,
-            "ended": None,
-            "status": "running",
-            "writer": writer.id,
-            "host": about["host"],
-            "offsets": {},
-        }
-    )
-    try:
+    with PageLock(found):  # of two that continue a run at one moment, the second sees the first
         if found is None:
-            os.makedirs(place, exist_ok=True)
-            os.mkdir(folder)  # of two processes that make one id at one moment, one fails here
-        writer.open()
-        write_about(folder, about)
-    except FileExistsError:
-        raise RunIsLive(
-            f"init(run_id={run_id!r}): {folder} was made by another process this moment. Join it with attach()"
-        ) from None
-    except OSError as err:
-        raise RunError(
-            f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another with dir="
-        ) from err
+            identity = run_id or new_id()
+            folder = os.path.join(place, f"{name}-{identity}")
+            about: dict[str, Any] = {
+                "format": VERSION,
+                "rollbook": _version(),
+                "id": identity,
+                "project": project,
+                "name": name,
+                "nonce": os.urandom(8).hex(),
+                "created": begun,
+                "summary": {},
+                "attempts": [],
+            }
+            attempt, not_before = 1, 0
+        else:
+            folder = found
+            about = read_about(folder)
+            living = living_writers(folder)
+            if living and resume != "takeover":
+                who = living[0]
+                raise RunIsLive(
+                    f"init({project!r}, {name!r}, resume={resume!r}): run {about['id']} is being written by process "
+                    f"{who.get('pid')} on {who.get('host')}. Wait for it, join it with attach(), or use "
+                    "resume='takeover'"
+                )
+            if living:
+                fence(folder, living)
+            attempt = max(entry["n"] for entry in about["attempts"]) + 1 if about["attempts"] else 1
+            not_before = last_time(folder, about)
+            all_clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *all_clocks[len(STANDARD) :]])
+            name = about["name"]
+
+        about.update(
+            {
+                "status": "running",
+                "ended": None,
+                "seed": seed if seed is not None else about.get("seed"),
+                "group": group if group is not None else about.get("group"),
+                "job_type": job_type if job_type is not None else about.get("job_type"),
+                "tags": list(dict.fromkeys([*about.get("tags", ()), *map(str, tags)])),
+                "notes": notes or about.get("notes", ""),
+                "parent": getattr(parent, "id", parent) if parent is not None else about.get("parent"),
+                "forked_from": _fork_origin(forked_from) if forked_from is not None else about.get("forked_from"),
+                "total": {str(k): int(v) for k, v in total.items()} if total else about.get("total", {}),
+                "clocks": list(all_clocks),
+                "config": {**about.get("config", {}), **settings},
+                "host": liveness.identity().get("host"),
+                "boot_id": liveness.identity().get("boot_id"),
+                "command": command_line([sys.executable, *sys.argv]),
+                "python": sys.version.split()[0],
+                "cwd": os.getcwd(),
+                "rendezvous": _rendezvous(),
+            }
+        )
+        if about["total"] and "x" not in about:
+            about["x"] = next(iter(about["total"]))
+        parent_attempt = attempt - 1 if attempt > 1 else None
+        writer = Writer(
+            folder,
+            attempt=attempt,
+            clocks=all_clocks,
+            main=True,
+            nonce=about["nonce"],
+            bill=bill,
+            not_before=not_before,
+        )
+        about["attempts"].append(
+            {
+                "n": attempt,
+                "parent": parent_attempt,
+                "cut": {"time": max(time.time_ns(), not_before), "writers": {}} if parent_attempt else None,
+                "started": begun,
+                "ended": None,
+                "status": "running",
+                "writer": writer.id,
+                "host": about["host"],
+                "offsets": {},
+            }
+        )
+        try:
+            if found is None:
+                os.makedirs(place, exist_ok=True)
+                os.mkdir(folder)  # of two processes that make one id at one moment, one fails here
+            writer.open()
+            write_about(folder, about)
+        except FileExistsError:
+            raise RunIsLive(
+                f"init(run_id={run_id!r}): {folder} was made by another process this moment. Join it with attach()"
+            ) from None
+        except OSError as err:
+            raise RunError(
+                f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
+                "with dir="
+            ) from err
     run = _start(folder, about, writer, plan, keeper, config if found is None else None)
     for problem in config_problems:
         bill.count("config_as_repr", message=f"config: {problem}")
@@ -525,97 +536,6 @@ def _fork_origin(origin: Any) -> Any:
     if identity is None:
         return origin if isinstance(origin, (str, dict, list)) else repr(origin)
     return {"checkpoint": identity, "path": str(getattr(origin, "path", "") or "")}
-
-
-def _find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
-    """The folder of the run with that id, or the newest of that name."""
-    best: tuple[float, str] | None = None
-    try:
-        entries = list(os.scandir(place))
-    except OSError:
-        return None
-    for entry in entries:
-        wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
-        if not wanted or not entry.is_dir():
-            continue
-        try:
-            about = read_about(entry.path)
-        except (NotARun, OSError):
-            continue
-        if run_id and about["id"] != run_id:
-            continue
-        created = float(about.get("created") or 0)
-        if best is None or created > best[0]:
-            best = (created, entry.path)
-    return best[1] if best else None
-
-
-def _living_writers(folder: str) -> list[dict[str, Any]]:
-    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat."""
-    import json
-
-    journal = os.path.join(folder, "data", "journal")
-    found = []
-    try:
-        names = os.listdir(journal)
-    except OSError:
-        return []
-    for name in names:
-        path = os.path.join(journal, name)
-        if os.path.exists(os.path.join(path, "closed.json")):
-            continue
-        try:
-            with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:
-                who = json.load(file)
-        except (OSError, ValueError):
-            continue
-        if who.get("keeper"):  # the keeper's own writer ends with the run
-            continue
-        alive = liveness.is_alive(who)
-        if alive is None:
-            alive = _heartbeat_age(folder) < 60
-        if alive:
-            found.append({**who, "folder": path})
-    return found
-
-
-def _heartbeat_age(folder: str) -> float:
-    try:
-        return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
-    except OSError:
-        return float("inf")
-
-
-def _fence(folder: str, living: list[dict[str, Any]]) -> None:
-    """Set the fence word in every live segment of the writers that are taken over."""
-    from rollbook.journal.format import FENCE_AT, WORD
-
-    for who in living:
-        for name in os.listdir(who["folder"]):
-            if not name.endswith(".seg"):
-                continue
-            try:
-                with open(os.path.join(who["folder"], name), "r+b") as file:
-                    file.seek(FENCE_AT)
-                    file.write(WORD.pack(1))
-            except OSError:
-                continue
-
-
-def _last_time(folder: str, about: dict[str, Any]) -> int:
-    """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
-    last = 0
-    for entry in about["attempts"]:
-        seconds = float(entry.get("ended") or entry.get("started") or 0)
-        last = max(last, int(entry.get("last") or 0), int(seconds * 1e9))
-    data = os.path.join(folder, "data")
-    paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
-    for path in paths:
-        try:
-            last = max(last, os.stat(path).st_mtime_ns)
-        except OSError:
-            continue
-    return last + 1 if last else 0
 
 
 def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:

@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from rollbook.journal import locks
 from rollbook.journal.liveness import identity
+from rollbook.journal.locks import PageLock
+from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.places import Lock, place_name
 from rollbook.protocols import Row, RunInfo
@@ -480,3 +484,37 @@ def test_what_other_processes_left_half_replaced_is_swept(make_run: Any, make_ke
     make_keeper(run).step()
     assert not old.exists()
     assert new.exists()
+
+
+def test_a_run_that_is_resumed_while_its_keeper_writes_crashed_stays_resumed(
+    make_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    waits = threading.Event()
+    try_lock = locks.try_lock
+
+    def watched(fd: int, *, shared: bool = False) -> bool | None:
+        got = try_lock(fd, shared=shared)
+        if got is False:
+            waits.set()
+        return got
+
+    monkeypatch.setattr(locks, "try_lock", watched)
+    answers: list[bool] = []
+    keeper = threading.Thread(target=lambda: answers.append(mark_crashed(str(run.folder), run.writer.id)))
+    with PageLock(str(run.folder)):  # what init(resume=…) holds from its look at the run until it has said so
+        about = run.info()
+        keeper.start()
+        assert waits.wait(20.0)
+        about["attempts"].append({"n": 2, "writer": "another", "status": "running", "ended": None})
+        (run.folder / "run.json").write_text(json.dumps(about))
+    keeper.join(20.0)
+    assert answers == [False]
+    assert (run.info()["status"], len(run.info()["attempts"])) == ("running", 2)
+
+
+def test_a_lock_that_cannot_be_had_holds_up_nobody(make_run: Any) -> None:
+    run = make_run()
+    with PageLock(str(run.folder)), PageLock(str(run.folder), seconds=0.0), PageLock("/nowhere/at/all"):
+        pass
+    assert mark_crashed(str(run.folder), run.writer.id)

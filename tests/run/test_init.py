@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from rollbook.errors import (
     RunNotFound,
     UnknownOption,
 )
+from rollbook.journal import locks
 
 Start = Callable[..., rollbook.Run]
 
@@ -281,3 +283,38 @@ def test_importing_and_opening_loads_nothing_heavy(root: Path) -> None:
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    start().finish("crashed")
+    waits, results = threading.Event(), []
+    try_lock = locks.try_lock
+
+    def watched(fd: int, *, shared: bool = False) -> bool | None:
+        got = try_lock(fd, shared=shared)
+        if got is False:
+            waits.set()
+        return got
+
+    def continue_it() -> None:
+        try:
+            results.append(start(resume="must"))
+        except RunIsLive as err:
+            results.append(err)
+
+    second = threading.Thread(target=continue_it)
+
+    def last_time(folder: str, about: dict[str, Any]) -> int:
+        # The first one has looked whether anybody writes the run, and has not yet said that it does.
+        if threading.current_thread() is not second:
+            second.start()
+            assert waits.wait(20.0), "the second one did not wait for the first"
+        return 0
+
+    monkeypatch.setattr(locks, "try_lock", watched)
+    monkeypatch.setattr("rollbook._session.last_time", last_time)
+    continue_it()
+    second.join(20.0)
+    assert sorted(type(found).__name__ for found in results) == ["Run", "RunIsLive"]
+    (run,) = [found for found in results if isinstance(found, rollbook.Run)]
+    assert [entry["n"] for entry in run.book.attempts] == [1, 2]

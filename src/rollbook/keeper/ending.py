@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook.journal.locks import PageLock
 from rollbook.keeper.places import read_json, write_json
 
 TYPE_CHECKING = False
@@ -28,25 +29,15 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
     Raises:
       OSError: run.json cannot be replaced.
     """
-    path = os.path.join(run_folder, "run.json")
-    before = _stamp(path)
-    info = read_json(path)
-    attempts = info.get("attempts")
-    newest: dict[str, Any] = attempts[-1] if isinstance(attempts, list) and attempts else {}
-    if info.get("status") != "running" or not isinstance(newest, dict) or newest.get("writer") != writer:
-        return False
-    now = time.time()
-    newest["status"], newest["ended"] = "crashed", now
-    info["status"], info["ended"] = "crashed", now
-    if _stamp(path) != before:  # somebody resumed the run at this very moment: theirs counts
-        return False
-    write_json(path, info, durable=True)
+    with PageLock(run_folder):
+        path = os.path.join(run_folder, "run.json")
+        info = read_json(path)
+        attempts = info.get("attempts")
+        newest: dict[str, Any] = attempts[-1] if isinstance(attempts, list) and attempts else {}
+        if info.get("status") != "running" or not isinstance(newest, dict) or newest.get("writer") != writer:
+            return False
+        now = time.time()
+        newest["status"], newest["ended"] = "crashed", now
+        info["status"], info["ended"] = "crashed", now
+        write_json(path, info, durable=True)
     return True
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns

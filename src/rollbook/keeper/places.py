@@ -10,6 +10,7 @@ import os
 import time
 
 from rollbook.journal.liveness import host_name, identity, is_alive, pid_namespace
+from rollbook.journal.locks import try_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Lock:
         for _ in range(8):
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                taken = _try_lock(fd)
+                taken = try_lock(fd)
                 if taken is None:  # a file system without locks: the name in the file has to do
                     taken = not _held_by_other(self.path)
                 if not taken:
@@ -148,41 +149,12 @@ class Lock:
         except OSError:
             return False
         try:
-            free = _try_lock(fd, shared=True)
+            free = try_lock(fd, shared=True)
             if free is None:
                 return _held_by_other(self.path)
             return not free and not _known_dead(self.path)
         finally:
             os.close(fd)
-
-
-def _try_lock(fd: int, *, shared: bool = False) -> bool | None:
-    """True: locked. False: somebody else has it. None: this file system (or system) knows no locks."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # Windows
-        return _try_lock_windows(fd)
-    try:
-        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
-def _try_lock_windows(fd: int) -> bool | None:
-    try:
-        import msvcrt
-    except ModuleNotFoundError:
-        return None
-    lock: Any = msvcrt
-    try:
-        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
-        lock.locking(fd, lock.LK_NBLCK, 1)
-    except OSError:
-        return False
-    return True
 
 
 def _is_file(fd: int, path: str) -> bool:

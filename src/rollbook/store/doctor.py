@@ -11,6 +11,7 @@ from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsL
 from rollbook.journal import format as layout
 from rollbook.journal.files import FrameFile, Segment, WriterInfo, list_writers, parse_name
 from rollbook.journal.liveness import is_alive
+from rollbook.journal.locks import PageLock
 from rollbook.store.layout import PartName, data_folder, read_run, table_folder, write_run
 from rollbook.store.parts import Part
 from rollbook.store.pyramid import Pyramid
@@ -223,6 +224,11 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
 
 def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     """A run.json that can be read, with a status that is true."""
+    with PageLock(folder):
+        yield from list(_repair_page_alone(folder, writers))
+
+
+def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     path = os.path.join(folder, "run.json")
     try:
         about = read_run(folder)

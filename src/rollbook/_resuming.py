@@ -1,0 +1,111 @@
+"""Continuing a run: which one, whether somebody still writes it, and from when on.
+
+Used by `init(resume=...)` under the lock of the run's page, so that of two processes that continue one run at the same
+moment the second sees the first.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rollbook._about import read_about
+from rollbook.errors import NotARun
+from rollbook.journal import liveness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
+
+
+def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
+    """The folder of the run with that id, or the newest of that name."""
+    best: tuple[float, str] | None = None
+    try:
+        entries = list(os.scandir(place))
+    except OSError:
+        return None
+    for entry in entries:
+        wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
+        if not wanted or not entry.is_dir():
+            continue
+        try:
+            about = read_about(entry.path)
+        except (NotARun, OSError):
+            continue
+        if run_id and about["id"] != run_id:
+            continue
+        created = float(about.get("created") or 0)
+        if best is None or created > best[0]:
+            best = (created, entry.path)
+    return best[1] if best else None
+
+
+def living_writers(folder: str) -> list[dict[str, Any]]:
+    """The writers of a run that may still log: alive here, or elsewhere with a fresh heartbeat."""
+    import json
+
+    journal = os.path.join(folder, "data", "journal")
+    found = []
+    try:
+        names = os.listdir(journal)
+    except OSError:
+        return []
+    for name in names:
+        path = os.path.join(journal, name)
+        if os.path.exists(os.path.join(path, "closed.json")):
+            continue
+        try:
+            with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:
+                who = json.load(file)
+        except (OSError, ValueError):
+            continue
+        if who.get("keeper"):  # the keeper's own writer ends with the run
+            continue
+        alive = liveness.is_alive(who)
+        if alive is None:
+            alive = _heartbeat_age(folder) < 60
+        if alive:
+            found.append({**who, "folder": path})
+    return found
+
+
+def _heartbeat_age(folder: str) -> float:
+    try:
+        return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
+    except OSError:
+        return float("inf")
+
+
+def fence(folder: str, living: list[dict[str, Any]]) -> None:
+    """Set the fence word in every live segment of the writers that are taken over."""
+    from rollbook.journal.format import FENCE_AT, WORD
+
+    for who in living:
+        for name in os.listdir(who["folder"]):
+            if not name.endswith(".seg"):
+                continue
+            try:
+                with open(os.path.join(who["folder"], name), "r+b") as file:
+                    file.seek(FENCE_AT)
+                    file.write(WORD.pack(1))
+            except OSError:
+                continue
+
+
+def last_time(folder: str, about: dict[str, Any]) -> int:
+    """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
+    last = 0
+    for entry in about["attempts"]:
+        seconds = float(entry.get("ended") or entry.get("started") or 0)
+        last = max(last, int(entry.get("last") or 0), int(seconds * 1e9))
+    data = os.path.join(folder, "data")
+    paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
+    for path in paths:
+        try:
+            last = max(last, os.stat(path).st_mtime_ns)
+        except OSError:
+            continue
+    return last + 1 if last else 0
