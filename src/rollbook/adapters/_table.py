@@ -94,6 +94,11 @@ class GrowingTable:
         if size <= SMALL or 4 * self._pending_bytes >= size or long_enough:
             self.flush()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, as files say it."""
+        return self._file is None
+
     def flush(self) -> None:
         """Bring the file up to date with everything written so far."""
         if self._pending or len(self.columns) != self._written:

@@ -296,3 +296,28 @@ def test_a_neptune_experiment_gets_rows_and_configuration(run: Any, tmp_path: Pa
     assert experiment.metrics == [("AverageEpRet", 0, 3.0), ("StdEpRet", 0, 0.0), ("TotalEnvInteracts", 0, 0)]
     assert experiment.properties == {"ac_kwargs.hidden_sizes": [64, 64], "exp_name": "ppo"}
     assert more == [(0, {"AverageEpRet": 3.0, "StdEpRet": 0.0, "TotalEnvInteracts": 0})]
+
+
+def test_a_stored_key_may_be_called_like_the_average_of_another(run: Any, rows: Any, tmp_path: Path) -> None:
+    logger = EpochLogger(str(tmp_path / "exp"), run=run)
+    logger.store(Ret=1.0, AverageRet=7.0)
+    logger.log_tabular("Ret")
+    with pytest.warns(RollbookWarning, match="'AverageRet'"):
+        logger.log_tabular("AverageRet", average_only=True)
+    logger.dump_tabular()
+    assert table(logger) == [{"AverageRet": "7.0", "StdRet": "0.0"}]
+    assert rows(run, "store/Ret") + rows(run, "store/AverageRet") == [(1.0,), (7.0,)]
+
+
+def test_loggers_without_a_folder_do_not_share_one(run: Any) -> None:
+    first, second = Logger(run=run), Logger(run=run)
+    assert first.output_dir != second.output_dir
+
+
+def test_a_closed_logger_holds_no_file_and_may_be_closed_twice(run: Any, tmp_path: Path) -> None:
+    logger = Logger(str(tmp_path / "exp"), run=run)
+    logger.log_tabular("a", 1)
+    logger.dump_tabular()
+    logger.close()
+    logger.close()
+    assert logger.output_file.closed
