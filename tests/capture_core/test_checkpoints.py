@@ -243,7 +243,8 @@ def test_a_function_may_write_a_folder_or_several_files(checkpoints: Checkpoints
     assert (first.path / "inner" / "a").read_text() == "a"
     assert sorted(p.name for p in second.path.iterdir()) == ["iteration_1.data", "iteration_1.index"]
     checkpoints.save(write=several, clocks={"env_step": 3}, keep=1)
-    assert names(recorder) == ["iteration_1", "iteration_3"]  # the best and the newest
+    assert names(recorder) == ["ckpt_best", "iteration_1", "iteration_3"]  # the best and the newest
+    assert (recorder.folder / "ckpt" / "ckpt_best").resolve() == first.path.resolve()
 
 
 def test_files_a_framework_wrote_are_registered_and_never_copied_or_deleted(
@@ -257,10 +258,55 @@ def test_files_a_framework_wrote_are_registered_and_never_copied_or_deleted(
     assert (first.path, second.path) == (inside, outside)
     assert (first.is_best, second.is_best) == (True, False)
     assert [row["path"] for _, row, _ in recorder.rows] == ["rllib/checkpoint_000001", str(outside)]
-    assert names(recorder) == []
     checkpoints.save(STATE, score=0.5, keep=1, clocks={"env_step": 3})
     assert inside.exists()
     assert outside.exists()
+
+
+def test_the_best_has_its_name_whoever_wrote_it(checkpoints: Checkpoints, recorder: Any, tmp_path: Path) -> None:
+    folder = recorder.folder / "ckpt"
+    outside = tmp_path / "best_model.zip"
+    outside.write_text("weights")
+    checkpoints.save(STATE, score=1.0, clocks={"env_step": 1})
+    assert names(recorder)[0] == "ckpt_best.ckpt"
+    checkpoints.save(path=outside, score=2.0, clocks={"env_step": 2})
+    assert [name for name in names(recorder) if "best" in name] == ["ckpt_best.zip"], "the older one is best no more"
+    assert os.readlink(folder / "ckpt_best.zip") == str(outside)
+    inside = recorder.folder / "rllib" / "checkpoint_000001"
+    inside.mkdir(parents=True)
+    checkpoints.save(path=inside, score=3.0, clocks={"env_step": 3})
+    assert os.readlink(folder / "ckpt_best") == os.path.join("..", "rllib", "checkpoint_000001")
+    checkpoints.save(STATE, score=4.0, clocks={"env_step": 4})
+    assert [name for name in names(recorder) if "best" in name] == ["ckpt_best.ckpt"]
+    assert load(folder / "ckpt_best.ckpt")["step"] == 7
+    assert inside.is_dir()
+    assert outside.read_text() == "weights"
+
+
+def test_a_framework_that_keeps_its_best_under_our_name_keeps_it(checkpoints: Checkpoints, recorder: Any) -> None:
+    own = recorder.folder / "ckpt" / "ckpt_best.pth.tar"
+    own.parent.mkdir()
+    for i, text in enumerate(("first", "second")):
+        own.write_text(text)
+        assert checkpoints.save(path=own, score=float(i), clocks={"env_step": i}).is_best
+        assert not own.is_symlink()
+        assert own.read_text() == text
+    assert recorder.counts == {}
+
+
+def test_where_no_links_can_be_made_no_older_best_is_left_to_lie(
+    checkpoints: Checkpoints, recorder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: Any, **_options: Any) -> None:
+        raise OSError(1314, "A required privilege is not held by the client")
+
+    monkeypatch.setattr(os, "symlink", refuse)
+    outside = tmp_path / "model.ckpt"
+    outside.write_text("weights")
+    checkpoints.save(STATE, score=1.0, clocks={"env_step": 1})
+    checkpoints.save(path=outside, score=2.0, clocks={"env_step": 2})
+    assert names(recorder) == ["iteration_1.ckpt"]
+    assert recorder.counts == {}
 
 
 # -- failures

@@ -5,7 +5,8 @@
 
 Files are `ckpt/iteration_<n>.pth.tar` (torch tensors inside: `torch.load(path)` reads them with its defaults) or
 `ckpt/iteration_<n>.ckpt` (see `capture.container`), `<n>` being `gradient_step`, or else the first clock that is
-known; `ckpt_best.*` is the one with the best score. Score, clocks, positions and random states stand in the journal,
+known; `ckpt_best.*` is the one with the best score: a second name of a file that we wrote, a symbolic link to a folder
+or to what a framework wrote. Score, clocks, positions and random states stand in the journal,
 not in the file.
 
 Rows of the table `checkpoints`: one when a checkpoint was saved, and one more with `kept` = false, the same
@@ -18,6 +19,7 @@ import json
 import os
 import time
 from _thread import RLock
+from functools import partial
 from pathlib import Path
 
 from rollbook.capture import random_states
@@ -105,7 +107,8 @@ class Checkpoints:
           score: a number; the best so far becomes `ckpt_best.*`. NaN never does.
           write: instead of `state`, a function of your own. It is given a path `…/iteration_<n>` without suffix and may
             write a file of that name with any suffix, or a folder.
-          path: instead of both, a file or folder that already exists. It is registered, not copied, and never deleted.
+          path: instead of both, a file or folder that already exists. It is registered, not copied, and never deleted;
+            with the best score so far, `ckpt_best` points to it.
           keep: delete older checkpoints beyond the best and the `keep` newest. None: keep all.
           clocks: clock -> reading; None takes those of the run.
           higher_is_better: False for a loss.
@@ -152,6 +155,7 @@ class Checkpoints:
         suffix = ""
         if path is not None:
             kind, where = "external", Path(path)
+            suffix = ".pth.tar" if where.name.endswith(".pth.tar") else "" if where.is_dir() else where.suffix
             if not where.exists():
                 raise FileNotFoundError(f"path={os.fspath(path)!r} does not exist. Register it once it is written")
         elif write is not None:
@@ -185,8 +189,9 @@ class Checkpoints:
                 "format": kind,
                 "clocks": clocks,
             }
-            if is_best and kind != "external":
-                self._tolerating("the second name of the best checkpoint", files.set_best, where, suffix)
+            if is_best:
+                name = partial(files.set_best, where, suffix, ours=kind != "external")
+                self._tolerating("the second name of the best checkpoint", name)
             self._tolerating("the list of checkpoints", files.add, entry)
         row["is_best"] = is_best
         row["seconds"] = time.monotonic() - started

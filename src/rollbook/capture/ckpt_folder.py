@@ -89,28 +89,39 @@ class CkptFolder:
         finally:
             _remove(partial)
 
-    def set_best(self, source: Path, suffix: str) -> Path | None:
-        """Let `ckpt_best<suffix>` be this file, at once and never by halves. A folder gets no such name: None."""
-        if source.is_dir():
-            return None
+    def set_best(self, source: Path, suffix: str, *, ours: bool = True) -> Path | None:
+        """Let `ckpt_best<suffix>` be this checkpoint, at once and never by halves; no other `ckpt_best` stays.
+
+        Args:
+          ours: a file that we wrote gets a second name. A folder, and what somebody else wrote (and may write again in
+            place), gets a symbolic link.
+        Returns:
+          The name; None where the system makes no such links.
+        """
         target = self.path / f"ckpt_best{suffix}"
         partial = self._partial()
+        made = True
         try:
-            try:
-                os.link(source, partial)
-            except OSError:  # no hard links here
-                import shutil
-
-                shutil.copyfile(source, partial)
-                flush(partial)
-            os.replace(partial, target)
-            for other in self.path.glob("ckpt_best*"):  # of a state that was written in another way
-                if other != target:
+            if source.absolute() != target.absolute():  # a framework may keep its best under this very name
+                made = _second_name(source, partial) if ours and source.is_file() else self._point(partial, source)
+                if made:
+                    os.replace(partial, target)
+            for other in self.path.glob("ckpt_best*"):  # an older best that was written in another way
+                if other != target or not made:
                     other.unlink()
             _flush_folder(self.path)
         finally:
             _remove(partial)
-        return target
+        return target if made else None
+
+    def _point(self, link: Path, source: Path) -> bool:
+        inside = source.absolute().is_relative_to(self.path.parent.absolute())
+        there = os.path.relpath(source, self.path) if inside else os.path.abspath(source)
+        try:
+            os.symlink(there, link, target_is_directory=source.is_dir())
+        except (OSError, NotImplementedError):  # Windows asks for a privilege
+            return False
+        return True
 
     def surplus(self, keep: int) -> list[dict[str, Any]]:
         """The entries that are neither among the `keep` newest nor the best, oldest first."""
@@ -192,6 +203,17 @@ class CkptFolder:
             json.dump(self.entries, file)
         os.replace(partial, self.path / _INDEX)
         self._seen = self._version()
+
+
+def _second_name(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:  # no hard links here
+        import shutil
+
+        shutil.copyfile(source, target)
+        flush(target)
+    return True
 
 
 def flush(path: Path) -> None:
