@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench lint types layers pytest test-frameworks clean
+.PHONY: help demo test test-slow bench lint types layers pytest frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -25,7 +25,7 @@ help:  ## this list
 demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook records it (under a minute)
 	@$(BIN)/rollbook demo
 
-test: lint types layers pytest  ## everything that must hold: style, types, layering, tests
+test: lint types layers pytest frameworks  ## everything that must hold: style, types, layering, tests, real frameworks
 
 lint: $(VENV)/.has-dev  ## style, with ruff
 	$(BIN)/ruff check src tests benchmarks examples scripts
@@ -45,6 +45,10 @@ bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into b
 
 test-slow: $(VENV)/.has-dev  ## the tests that need a machine for themselves
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+# Part of `test`: environments are made once; one that cannot be had (no such wheel, no network) is named, not a failure.
+frameworks: $(VENV)/.has-dev
+	$(BIN)/python scripts/framework_env.py --test --allow-missing
 
 test-frameworks:  ## real frameworks, each group of pins in an environment of its own under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)

@@ -5,6 +5,7 @@
     python scripts/framework_env.py main rllib         make .venvs/main and .venvs/rllib (cached)
     python scripts/framework_env.py --test             make what is missing, then run tests/frameworks, group by group
     python scripts/framework_env.py --test main -- -k sb3     only one group; what follows -- goes to pytest
+    python scripts/framework_env.py --test --allow-missing    name the environments that cannot be made, test the others
 
 One environment cannot hold all frameworks: their pins contradict each other. torch goes in first, by plain pip, so that
 the wheel pip is told of (a local one, or `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`) is the one used.
@@ -29,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -266,25 +268,48 @@ def groups_of(path: Path) -> tuple[str, ...]:
     raise Failed(f"{path.name} has no line GROUPS = (…): say in which environments it runs ({', '.join(GROUPS)})")
 
 
-def run_tests(wanted: Sequence[str], pytest_args: Sequence[str]) -> int:
-    """Run every test file of tests/frameworks with the interpreters of its groups; 0 if all passed."""
+def run_tests(wanted: Sequence[str], pytest_args: Sequence[str], *, allow_missing: bool = False) -> int:
+    """Run every test file of tests/frameworks with the interpreters of its groups; 0 if all passed.
+
+    While one group is tested the next environment is made. An environment that cannot be made ends everything, or,
+    where that is allowed, is named at the end with the reason, and its tests are not run.
+    """
     files: dict[str, list[Path]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         for name in groups_of(path):
             if not wanted or name in wanted:
                 files.setdefault(name, []).append(path)
-    worst = 0
-    for name, paths in files.items():
-        python = build(name)
-        env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), ROLLBOOK_FRAMEWORK_GROUP=name)
-        env.setdefault("OMP_NUM_THREADS", "1")  # small networks; several threads on a busy machine wait for each other
-        # The project's own pytest options name plugins that these environments do not hold.
-        command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
-        say(f"\n== {name}: {len(paths)} files")
-        status = subprocess.run([str(c) for c in command], cwd=ROOT, env=env, check=False).returncode
-        if status not in (0, 5):  # 5: a -k selection matched nothing here
-            worst = status
+    worst, told, missing = 0, [], {}
+    with ThreadPoolExecutor(1) as builder:
+        made = {name: builder.submit(build, name) for name in files}
+        for name, paths in files.items():
+            try:
+                python = made[name].result()
+            except (Failed, OSError, subprocess.SubprocessError) as error:
+                missing[name] = str(error)
+                if allow_missing:
+                    continue
+                builder.shutdown(cancel_futures=True)
+                raise
+            began = time.monotonic()
+            say(f"\n== {name}: {len(paths)} files")
+            status = test_group(name, python, paths, pytest_args)
+            told.append(f"{name:<10} {'passed' if status in (0, 5) else 'FAILED'} {time.monotonic() - began:6.1f} s")
+            if status not in (0, 5):  # 5: a -k selection matched nothing here
+                worst = status
+    say("\n== frameworks\n" + "\n".join(told))
+    for name, reason in missing.items():
+        say(f"\n{name:<10} NOT TESTED: its environment cannot be made here.\n{reason}")
     return worst
+
+
+def test_group(name: str, python: Path, paths: Sequence[Path], pytest_args: Sequence[str]) -> int:
+    """Run these test files in one environment; pytest's exit status."""
+    env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), ROLLBOOK_FRAMEWORK_GROUP=name)
+    env.setdefault("OMP_NUM_THREADS", "1")  # small networks; several threads on a busy machine wait for each other
+    # The project's own pytest options name plugins that these environments do not hold.
+    command = [python, "-m", "pytest", "-c", TESTS / "pytest.ini", "--rootdir", ROOT, *pytest_args, *paths]
+    return subprocess.run([str(c) for c in command], cwd=ROOT, env=env, check=False).returncode
 
 
 def main(argv: Sequence[str]) -> int:
@@ -294,6 +319,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"some of {', '.join(GROUPS)} (none: all)")
     parser.add_argument("--list", action="store_true", help="show the groups and stop")
     parser.add_argument("--test", action="store_true", help="run the tests of these groups after making them")
+    parser.add_argument(
+        "--allow-missing", action="store_true", help="with --test: an environment that cannot be made is no failure"
+    )
     parser.add_argument("--force", action="store_true", help="make the environments anew")
     args = parser.parse_args(ours)
     for name in args.groups:
@@ -307,7 +335,7 @@ def main(argv: Sequence[str]) -> int:
         for name in args.groups or GROUPS:
             shutil.rmtree(HOME / name, ignore_errors=True)
     if args.test:
-        return run_tests(args.groups, theirs)
+        return run_tests(args.groups, theirs, allow_missing=args.allow_missing)
     for name in args.groups or GROUPS:
         build(name)
     return 0
