@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollbook import testing
+from rollbook.errors import BadInput
 from rollbook.protocols import Row
 from rollbook.sinks import Csv, Jsonl
 from rollbook.values import Histogram, Image
@@ -40,6 +41,39 @@ def test_rows_logged_outside_of_scopes_go_by_the_first_part_of_their_keys_where_
 def test_one_table_for_all_on_request(write):
     folder = write(Csv(per_scope=False), {"a/x": 1}, {"a/x": 2}, scope="a")
     assert files(folder) == ["metrics.csv"]
+
+
+def test_what_the_run_did_not_log_itself_is_written_on_request_only(write):
+    rows = [
+        {"train/x": 1.0},
+        {"host/cpu_percent": 5.0},
+        {"rollbook/rows": 3, "mine": 2.0},
+        {"time/update_seconds": 0.5},
+    ]
+    folder = write(Csv(), *rows)
+    assert files(folder) == ["metrics.csv", "time.csv", "train.csv"]
+    assert table(folder) == [["time", "attempt", "mine"], ["1700000002.25", "1", "2.0"]]
+
+
+def test_everything_is_written_if_nothing_is_to_be_left_out(write):
+    folder = write(Csv(leave_out="", per_scope=False), {"x": 1.0}, {"host/cpu_percent": 5.0})
+    assert table(folder, "metrics.2") == [["time", "attempt", "host/cpu_percent"], ["1700000001.25", "1", "5.0"]]
+
+
+def test_what_is_left_out_can_be_said(write):
+    folder = write(Csv(leave_out="^x"), {"y": 1.0}, {"x": 5.0})
+    assert table(folder) == [["time", "attempt", "y"], ["1700000000.25", "1", "1.0"]]
+
+
+def test_the_long_table_leaves_out_the_same(write):
+    folder = write(Csv(per_scope=False), *({f"k{i}": float(i), "host/cpu": 1.0} for i in range(40)))
+    assert {line[-2] for line in table(folder, "metrics.long")[1:]} == {f"k{i}" for i in range(32, 40)}
+
+
+@pytest.mark.parametrize("pattern", ["(", 3])
+def test_a_pattern_that_is_none_is_said(pattern):
+    with pytest.raises(BadInput, match="csv sink was given leave_out"):
+        Csv(leave_out=pattern)
 
 
 def test_pandas_reads_the_numbers_that_were_written(write):

@@ -9,7 +9,9 @@ import re
 import unicodedata
 import zlib
 
-__all__ = ["as_number", "cut", "file_name", "plain", "whole_number", "wide"]
+from rollbook.errors import BadInput
+
+__all__ = ["as_number", "cut", "file_name", "leaving_out", "plain", "whole_number", "wide"]
 
 _ORDINARY = re.compile(r"[\x20-\x7e]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -66,6 +68,21 @@ def file_name(text: str) -> str:
     if name == text and name and name.lower() not in _RESERVED:
         return name
     return f"{name[: LONGEST_NAME - 9]}-{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def leaving_out(leave_out: str, sink: str) -> re.Pattern[str] | None:
+    """The compiled option `leave_out` of a sink, None for "".
+
+    Raises:
+      BadInput: it is no regular expression.
+    """
+    try:
+        return re.compile(leave_out) if leave_out else None
+    except (re.error, TypeError) as err:
+        raise BadInput(
+            f"the {sink} sink was given leave_out={leave_out!r}, which is no regular expression ({err}); "
+            "'' leaves nothing out"
+        ) from None
 
 
 def whole_number(value: int) -> str:

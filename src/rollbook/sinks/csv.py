@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rollbook.sinks._files import FileSink
-from rollbook.sinks._plain import file_name, whole_number
+from rollbook.sinks._plain import file_name, leaving_out, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Csv"]
 
 FOLDER = "log/csv"
+LEFT_OUT = r"^(host|rollbook)/"
 MOST_GROUPS = 64
 MOST_PARTS = 32
 MOST_KINDS = 10_000
@@ -40,17 +41,20 @@ class Csv(FileSink):
     Args:
       per_scope: one table per scope (for rows logged outside of one: per first part of their keys, where they share
         it); otherwise one table for all.
+      leave_out: a regular expression; keys in which it is found are not written. By default what the run did not log
+        itself: the host's metrics and rollbook's own. "" writes everything.
     """
 
     accepts: frozenset[type] = frozenset({float, int, bool, str})
 
-    def __init__(self, *, per_scope: bool = True) -> None:
+    def __init__(self, *, per_scope: bool = True, leave_out: str = LEFT_OUT) -> None:
         super().__init__()
         self._per_scope = per_scope
+        self._left_out = leaving_out(leave_out, "csv")
         self._clocks: tuple[str, ...] = ()
         self._parts: dict[str, dict[int, tuple[str, ...]]] = {}  # group -> part -> its columns
         self._long: set[str] = set()  # groups that have a long file
-        self._places: dict[Any, _Place] = {}  # (scope, clocks, keys) -> where such rows go
+        self._places: dict[Any, _Place | None] = {}  # (scope, clocks, keys) -> where such rows go, None: nowhere
 
     def _opened(self, run: RunInfo) -> None:
         self._clocks = run.clocks
@@ -89,25 +93,30 @@ class Csv(FileSink):
             if not row.values:
                 continue
             kind = (row.scope, tuple(row.clocks), tuple(row.values))
-            place = self._places.get(kind)
-            if place is None:
+            if kind in self._places:
+                place = self._places[kind]
+            else:
                 place = self._find(row)
-                if place.header:
+                if place is not None and place.header:
                     yield place.path, place.header
                     place.header = b""
                 if len(self._places) >= MOST_KINDS:
                     self._places = {}
                 self._places[kind] = place
-            yield place.path, place.lines(row).encode()
+            if place is not None:
+                yield place.path, place.lines(row).encode()
 
-    def _find(self, row: Row) -> _Place:
+    def _find(self, row: Row) -> _Place | None:
         """Where rows of this kind go from now on. The header is set if the file has to be begun."""
-        group = self._group(row)
+        keys = [key for key in row.values if self._left_out is None or not self._left_out.search(key)]
+        if not keys:
+            return None
+        group = self._group(row, keys)
         parts = self._parts.setdefault(group, {})
         clocks = sorted(row.clocks, key=self._order)
         sources: dict[str, tuple[str, str]] = {"time": ("time", ""), "attempt": ("attempt", "")}
         sources.update((clock, ("clock", clock)) for clock in clocks)
-        for key in row.values:
+        for key in keys:
             name = _utf8(key)
             while name in sources:
                 name = f"value/{name}"
@@ -123,17 +132,17 @@ class Csv(FileSink):
         columns = [("time", ""), ("attempt", ""), *(("clock", clock) for clock in self._clocks)]
         header = b"" if group in self._long else _header(("time", "attempt", *self._clocks, "key", "value"))
         self._long.add(group)
-        return _Place(f"{FOLDER}/{group}.long.csv", columns, header, is_long=True)
+        return _Place(f"{FOLDER}/{group}.long.csv", columns, header, keys)
 
     def _order(self, clock: str) -> int:
         return self._clocks.index(clock) if clock in self._clocks else len(self._clocks)
 
-    def _group(self, row: Row) -> str:
+    def _group(self, row: Row, keys: Sequence[str]) -> str:
         name = ""
         if self._per_scope:
             name = row.scope
             if not name:
-                firsts = {key.partition("/")[0] if "/" in key else "" for key in row.values}
+                firsts = {key.partition("/")[0] if "/" in key else "" for key in keys}
                 name = firsts.pop() if len(firsts) == 1 else ""
         name = file_name(name) if name else "metrics"
         if name not in self._parts and name.lower() in map(str.lower, self._parts):
@@ -144,10 +153,12 @@ class Csv(FileSink):
 class _Place:
     """A file, and what of a row stands in which of its columns."""
 
-    __slots__ = ("header", "is_long", "path", "sources")
+    __slots__ = ("header", "long_keys", "path", "sources")
 
-    def __init__(self, path: str, sources: list[tuple[str, str]], header: bytes = b"", is_long: bool = False) -> None:
-        self.path, self.sources, self.header, self.is_long = path, sources, header, is_long
+    def __init__(
+        self, path: str, sources: list[tuple[str, str]], header: bytes = b"", long_keys: Sequence[str] = ()
+    ) -> None:
+        self.path, self.sources, self.header, self.long_keys = path, sources, header, long_keys
 
     def lines(self, row: Row) -> str:
         cells = []
@@ -160,10 +171,10 @@ class _Place:
                 cells.append(_cell(row.time if what == "time" else row.attempt))
             else:
                 cells.append("")
-        if not self.is_long:
+        if not self.long_keys:
             return ",".join(cells) + "\n"
         start = ",".join(cells)
-        return "".join(f"{start},{_cell(key)},{_cell(value)}\n" for key, value in row.values.items())
+        return "".join(f"{start},{_cell(key)},{_cell(row.values[key])}\n" for key in self.long_keys)
 
 
 def _path(group: str, part: int) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.sinks._files import FileSink
-from rollbook.sinks._plain import as_number, file_name, plain, wide
+from rollbook.sinks._plain import as_number, file_name, leaving_out, plain, wide
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rollbook.protocols import Row
@@ -46,13 +46,7 @@ class Text(FileSink):
 
     def __init__(self, *, layout: str = "table", leave_out: str = LEFT_OUT) -> None:
         super().__init__()
-        try:
-            self._left_out = re.compile(leave_out) if leave_out else None
-        except (re.error, TypeError) as err:
-            raise BadInput(
-                f"the text sink was given leave_out={leave_out!r}, which is no regular expression ({err}); "
-                "'' leaves nothing out"
-            ) from None
+        self._left_out = leaving_out(leave_out, "text")
         if layout not in _LAYOUTS:
             raise UnknownOption(f"the text sink has no layout={layout!r}.{did_you_mean(str(layout), list(_LAYOUTS))}")
         self._table = table if layout == "table" else blocks
