@@ -334,7 +334,7 @@ def test_rows_go_on_through_rolling_and_recycling(open_writer: Open, tmp_path: P
 
 
 def _rows_in(path: Path) -> list[Any]:
-    from rollbook.journal.files import Segment
+    from rollbook.journal.segments import Segment
 
     with Segment(path) as segment:
         return [

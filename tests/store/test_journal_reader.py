@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
-from rollbook.journal.files import FrameFile, Segment, longest_increase
+from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.reader import JournalReader, list_writers, newest_rows, rows_since
+from rollbook.journal.segments import Segment, longest_increase
 from rollbook.values import Histogram, Image, Video
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.journal.files import FrameFile, Segment, list_writers
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.segments import Segment
+from rollbook.journal.writers import list_writers
 
 
 class Read:

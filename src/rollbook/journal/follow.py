@@ -8,8 +8,11 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.journal.files import FrameFile, Look, Segment, WriterInfo, parse_name
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
+from rollbook.journal.segments import Look, Segment
+from rollbook.journal.writers import WriterInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,9 +18,11 @@ import os
 import time
 
 from rollbook.errors import Damaged
-from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, list_writers
 from rollbook.journal.follow import Block, Listing, LogState, WriterFiles
+from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import DEFAULT_TABLES, rows_of_frame
+from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.writers import WriterInfo, list_writers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.journal.files import WriterInfo
     from rollbook.journal.format import SegmentHeader
+    from rollbook.journal.writers import WriterInfo
 
 __all__ = ["DEFAULT_TABLES", "MARKS", "column", "known_clocks", "row_maker", "rows_of_frame"]
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal import format as layout
-from rollbook.journal.files import FrameFile, Segment, WriterInfo, list_writers, parse_name
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.locks import PageLock
+from rollbook.journal.segments import Segment
+from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.store.layout import PartName, data_folder, read_run, table_folder, write_run
 from rollbook.store.parts import Part
 from rollbook.store.pyramid import Pyramid

@@ -17,8 +17,10 @@ from typing import Any
 import numpy.typing as npt
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.journal.files import Segment, WriterInfo, parse_name
+from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
+from rollbook.journal.segments import Segment
+from rollbook.journal.writers import WriterInfo
 
 __all__ = ["DurableMarks"]
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.clocks import UNKNOWN
-from rollbook.journal.files import WriterInfo
 from rollbook.journal.frames import RawArray
 from rollbook.journal.rows import column
+from rollbook.journal.writers import WriterInfo
 from rollbook.store.columns import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.store.fills import Fills
 from rollbook.store.layout import value_name

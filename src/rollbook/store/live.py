@@ -18,7 +18,10 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
-from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, parse_name
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.writers import WriterInfo
 from rollbook.store.durable import DurableMarks
 from rollbook.store.fills import Fills
 from rollbook.store.frame_tables import FrameTables

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
-from rollbook.journal.files import WriterInfo, parse_name
+from rollbook.journal.files import parse_name
 from rollbook.journal.frames import decode
+from rollbook.journal.writers import WriterInfo
 from rollbook.store.columns import take_table, to_numpy
 from rollbook.store.encode import write_part
 from rollbook.store.frame_tables import FrameTables

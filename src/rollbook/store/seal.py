@@ -22,9 +22,12 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
-from rollbook.journal.files import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, list_writers, parse_name, pread
+from rollbook.journal.files import parse_name, pread
+from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.liveness import is_alive, same_place
+from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.store.columns import take_table, to_numpy
 from rollbook.store.durable import DurableMarks
 from rollbook.store.encode import ROW_GROUP_BYTES, write_part

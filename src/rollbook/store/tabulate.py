@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.clocks import UNKNOWN
-from rollbook.journal.files import longest_increase
 from rollbook.journal.format import SegmentHeader
+from rollbook.journal.segments import longest_increase
 from rollbook.store.columns import (
     constant,
     from_numpy,

@@ -1,0 +1,234 @@
+"""Rows of one segment file, while its writer may be storing more.
+
+What a live writer is just storing becomes visible in any order; therefore a row counts only after two looks:
+
+    first = segment.look()        # which commit words are there
+    ...                           # at least SETTLE_SECONDS later, unless the writer has gone
+    rows = segment.copy(first)    # the rows up to the last one of those; None if the segment was recycled meanwhile
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+
+from rollbook.errors import Damaged
+from rollbook.journal import format as layout
+from rollbook.journal.files import BLOCK, JournalFile, pread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    RawRow: TypeAlias = tuple[int, int, tuple[int, ...], tuple[float | int, ...]]
+    """(seq, unix nanoseconds, clocks, values) of one row; clocks and values in the order of the header."""
+
+__all__ = ["SETTLE_SECONDS", "Look", "Segment", "longest_increase"]
+
+SETTLE_SECONDS = 0.001
+"""How long a commit word must have been seen before the row in front of it is believed."""
+
+_LARGEST_JUMP = 2**40
+"""A commit word this far beyond its neighbour is damage and no sequence number."""
+
+
+class Look:
+    """What a look at a segment's commit words found.
+
+    Attributes:
+      generation, first_seq, state: the head, as it stood.
+      start: the row index at which the look began.
+      upper: one more than the index of the last committed row; `start` if there was none.
+      lowest_seq, last_seq: the sequence numbers of the first and the last committed row, 0 if there was none.
+      count: committed rows in [start, upper).
+    """
+
+    __slots__ = ("count", "first_seq", "generation", "last_seq", "lowest_seq", "start", "state", "upper")
+
+    def __init__(self, generation: int, first_seq: int, state: int, start: int) -> None:
+        self.generation, self.first_seq, self.state = generation, first_seq, state
+        self.start = self.upper = start
+        self.lowest_seq = self.last_seq = self.count = 0
+
+
+class Segment(JournalFile):
+    """One segment file. Open while in use; not for several threads at once.
+
+    Attributes:
+      header: as it stood when opened; generation, first_seq and state go on changing in the file (see `look`).
+      row: the struct of one row.
+      damaged_rows: how many rows `rows` left out because their commit word could not be right.
+
+    Raises:
+      FileNotFoundError: it was unlinked, so its rows are in Parquet.
+      Damaged, NewerFormat: not a segment that can be read. `Damaged` also while a writer is just creating the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.damaged_rows = 0
+        with self.closed_on_failure():
+            self.header = self._read_header()
+        self.row = layout.row_struct(len(self.header.clocks), self.header.types)
+        self.width = self.row.size
+
+    def _read_header(self) -> layout.SegmentHeader:
+        data = pread(self._fd, 4096, 0)
+        if len(data) >= layout.HEAD.size:
+            meta_size = layout.HEAD.unpack_from(data)[9]
+            if layout.HEAD.size + meta_size > len(data):
+                size = os.fstat(self._fd).st_size
+                data = pread(self._fd, min(size, layout.HEAD.size + meta_size), 0)
+        try:
+            return layout.unpack_header(data, self.path)
+        except (ValueError, KeyError, TypeError, struct.error) as err:
+            raise Damaged(f"{self.path}: the description of its columns makes no sense ({err!r})") from None
+
+    def head(self) -> tuple[int, int, int]:
+        """(generation, first_seq, state) as they stand now."""
+        data = pread(self._fd, layout.HEAD.size, 0)
+        if len(data) < layout.HEAD.size:
+            raise Damaged(f"{self.path} was cut to {len(data)} bytes")
+        fields = layout.HEAD.unpack(data)
+        return fields[3], fields[4], fields[7]
+
+    def has_row_at(self, index: int, first_seq: int) -> bool:
+        """Whether one of the few rows from `index` on is committed: the cheap question of a poll."""
+        data = pread(self._fd, self.width * min(8, max(0, self.header.capacity - index)), self._at(index))
+        return any(word >= first_seq for word in self.commit_words(data))
+
+    def look(self, start: int = 0, *, thorough: bool = True) -> Look | None:
+        """Which rows from index `start` on are committed. None while the writer is recycling the segment.
+
+        With `thorough=False` the look ends at the first stretch of 64 KiB or more without a committed row.
+        """
+        generation, first_seq, state = self.head()
+        if generation % 2:
+            return None
+        found = Look(generation, first_seq, state, start)
+        index, size = start, BLOCK if thorough else 64 * 1024
+        capacity = self.header.capacity
+        while index < capacity:
+            wanted = max(1, size // self.width)
+            data = pread(self._fd, self.width * min(wanted, capacity - index), self._at(index))
+            words = self.commit_words(data)
+            if not words:
+                break
+            good = [i for i, word in enumerate(words) if word >= first_seq]
+            if good:
+                good = self._plausible(words, good, found.last_seq or first_seq)
+            if good:
+                found.upper, found.last_seq = index + good[-1] + 1, words[good[-1]]
+                found.lowest_seq = found.lowest_seq or words[good[0]]
+                found.count += len(good)
+            elif not thorough:
+                break
+            index += len(words)
+            size = BLOCK
+        return found
+
+    def copy(self, look: Look, start: int | None = None) -> bytes | None:
+        """The bytes of the rows [start, look.upper), copied now; None if the segment was recycled since the look."""
+        start = look.start if start is None else start
+        data = pread(self._fd, self.width * max(0, look.upper - start), self._at(start))
+        return data if self.head()[0] == look.generation else None
+
+    def all_rows(self) -> bytes:
+        """The bytes of all whole rows that the file has room for, committed or not, as they are now."""
+        room = min(self.width * self.header.capacity, os.fstat(self._fd).st_size - self.header.header_size)
+        data = pread(self._fd, max(0, room), self.header.header_size)
+        whole = len(data) // self.width * self.width
+        return data if whole == len(data) else data[:whole]
+
+    def words(self) -> tuple[bytes, Look] | None:
+        """All rows up to the last committed one as raw bytes (holes included), and the look that found them.
+
+        None if the segment is being recycled: its former rows are in Parquet. For callers with one segment; those
+        with many look at all of them, wait once, and copy.
+        """
+        for _ in range(100):
+            look = self.look()
+            if look is not None:
+                if look.state == layout.ACTIVE and look.count:
+                    time.sleep(SETTLE_SECONDS)
+                data = self.copy(look)
+                if data is not None:
+                    return data, look
+            time.sleep(SETTLE_SECONDS)
+        return None
+
+    def rows(self, data: bytes, first_seq: int, after_seq: int = 0, up_to: int | None = None) -> Iterator[RawRow]:
+        """The committed rows in `data` (a copy of whole rows) whose seq lies in (after_seq, up_to], in order."""
+        n_clocks = len(self.header.clocks)
+        offset = self.header.time_offset
+        whole = len(data) // self.width * self.width
+        words = self.commit_words(data)
+        lowest = max(first_seq, after_seq + 1)
+        highest = up_to if up_to is not None else (max(words, default=0))
+        good = [i for i, word in enumerate(words) if first_seq <= word]
+        kept = self._plausible(words, good, first_seq)
+        self.damaged_rows += len(good) - len(kept)
+        if len(kept) == whole // self.width and kept and words[0] >= lowest and words[kept[-1]] <= highest:
+            for fields in self.row.iter_unpack(data[:whole]):
+                yield fields[-1], fields[n_clocks] + offset, fields[:n_clocks], fields[n_clocks + 1 : -1]
+            return
+        unpack = self.row.unpack_from
+        for i in kept:
+            if lowest <= words[i] <= highest:
+                fields = unpack(data, i * self.width)
+                yield fields[-1], fields[n_clocks] + offset, fields[:n_clocks], fields[n_clocks + 1 : -1]
+
+    def committed(self, after_seq: int = 0) -> Iterator[RawRow]:
+        """The rows with a sequence number above `after_seq`, in order: (seq, unix ns, clocks, values).
+
+        Waits a millisecond if the segment is in use. Yields nothing if it is just being recycled.
+        """
+        found = self.words()
+        if found is not None:
+            data, look = found
+            yield from self.rows(data, look.first_seq, after_seq)
+
+    def _at(self, index: int) -> int:
+        return self.header.header_size + index * self.width
+
+    def commit_words(self, data: bytes) -> list[int]:
+        """The commit word of each whole row in `data`; 0 or an old number stands for no row."""
+        step = self.header.row_words
+        whole = len(data) // self.width * self.width
+        return memoryview(data)[:whole].cast("Q")[step - 1 :: step].tolist() if whole else []
+
+    @staticmethod
+    def _plausible(words: list[int], good: list[int], before: int) -> list[int]:
+        """Of the indices `good`, those whose words increase: a damaged word must not pass for a sequence number."""
+        values = [words[i] for i in good]
+        if values == sorted(values) and (not values or values[-1] - before < _LARGEST_JUMP):
+            return good
+        return longest_increase(good, values, before)
+
+
+def longest_increase(places: list[int], values: list[int], before: int) -> list[int]:
+    """The longest part of `places` along which `values` increase and stay below before + 2**40."""
+    from bisect import bisect_left
+
+    tails: list[int] = []
+    tail_places: list[int] = []
+    previous: list[int] = [-1] * len(values)
+    for i, value in enumerate(values):
+        if value - before >= _LARGEST_JUMP:
+            continue
+        at = bisect_left(tails, value)
+        previous[i] = tail_places[at - 1] if at else -1
+        if at == len(tails):
+            tails.append(value)
+            tail_places.append(i)
+        else:
+            tails[at] = value
+            tail_places[at] = i
+    chain: list[int] = []
+    i = tail_places[-1] if tail_places else -1
+    while i >= 0:
+        chain.append(places[i])
+        i = previous[i]
+    return chain[::-1]

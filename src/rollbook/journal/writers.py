@@ -1,0 +1,107 @@
+"""Who wrote to a run: the processes that have a folder in its journal."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from rollbook.errors import Damaged
+from rollbook.journal.files import names_in
+from rollbook.journal.segments import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["WriterInfo", "list_writers"]
+
+
+class WriterInfo:
+    """One process that wrote to the run, from its writer.json and closed.json.
+
+    Attributes:
+      id: the writer's name, which is its folder's name.
+      folder: its folder under data/journal.
+      about: all of writer.json; {} if it cannot be read.
+      attempt, main, host, boot_id, pid_ns, pid, start_time, time_offset, clocks, rank: fields of it.
+      closed: all of closed.json, or None while the writer has not closed.
+      problem: "" or why writer.json could not be read.
+    """
+
+    about: dict[str, Any]
+
+    __slots__ = (
+        "about", "attempt", "boot_id", "clocks", "closed", "folder", "host", "id", "main", "pid", "pid_ns", "problem",
+        "rank", "start_time", "time_offset",
+    )  # fmt: skip
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.id = os.path.basename(folder)
+        self.problem = ""
+        about, self.problem = _read_json(os.path.join(folder, "writer.json"))
+        self.closed: dict[str, Any] | None = None
+        self.adopt(about or {})
+        if not self.clocks:
+            self._ask_a_segment()
+        self.look_closed()
+
+    def adopt(self, about: dict[str, Any]) -> None:
+        """Take the fields from the content of a writer.json."""
+        self.about = about
+        get = about.get
+        self.attempt = _int(get("attempt"), 1)
+        self.main = bool(get("main"))
+        self.host, self.boot_id, self.pid_ns = str(get("host", "")), str(get("boot_id", "")), str(get("pid_ns", ""))
+        self.pid, self.start_time = _int(get("pid"), 0), str(get("start_time", ""))
+        self.time_offset = _int(get("time_offset"), 0)
+        clocks = get("clocks")
+        self.clocks = tuple(map(str, clocks)) if isinstance(clocks, list) else ()
+        self.rank = get("rank")
+
+    def look_closed(self) -> bool:
+        """Whether the writer has closed, as of now."""
+        if self.closed is None:
+            self.closed = _read_json(os.path.join(self.folder, "closed.json"))[0]
+        return self.closed is not None
+
+    def last_seqs(self) -> dict[int, int]:
+        """The last sequence number of each lane, as a clean close left them; {} without one."""
+        lanes = (self.closed or {}).get("lanes")
+        if not isinstance(lanes, dict):
+            return {}
+        return {int(lane): _int(seq, 0) for lane, seq in lanes.items() if str(lane).isdigit()}
+
+    def _ask_a_segment(self) -> None:
+        """Without a writer.json the heads of the segments say the same."""
+        for name in names_in(self.folder):
+            if name.endswith(".seg"):
+                try:
+                    with Segment(os.path.join(self.folder, name)) as segment:
+                        header = segment.header
+                except (OSError, Damaged):
+                    continue
+                self.clocks, self.time_offset, self.attempt = header.clocks, header.time_offset, header.attempt
+                return
+
+
+def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
+    """All writers that have a folder in the journal of the run, by name (which begins with the time they started)."""
+    journal = os.path.join(run_folder, "data", "journal")
+    folders = [os.path.join(journal, name) for name in names_in(journal)]
+    return [WriterInfo(folder) for folder in folders if os.path.isdir(folder)]
+
+
+def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None, f"{path} is missing"
+    except (OSError, ValueError, RecursionError) as err:
+        return None, f"{path} cannot be read ({err})"
+    return (found, "") if isinstance(found, dict) else (None, f"{path} holds no JSON object")
+
+
+def _int(value: Any, default: int) -> int:
+    return value if type(value) is int else default
