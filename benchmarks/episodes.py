@@ -2,16 +2,20 @@
 
 python -m benchmarks.episodes              the table, in about a minute
 python -m benchmarks.episodes --quick      fewer repetitions
+python -m benchmarks.episodes --json       the figures of some of them for a program
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -21,6 +25,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistics
 
 import rollbook
+from benchmarks.rows import Context, Line
 from rollbook.capture.gym import RecordEpisodes
 
 Wrap = Callable[[Any, Any], Any]
@@ -67,7 +72,7 @@ RUNNING = {"data": {"running": {"speed": 0.5, "height": 1.25}}}
 MUJOCO = {"x_position": 0.1, "x_velocity": 0.2, "reward_forward": 1.0, "reward_ctrl": -0.1, "reward_survive": 0.1}
 
 SINGLE: dict[str, Callable[[], Any]] = {
-    "CartPole-v1, episodes of nine steps": lambda: gymnasium.make("CartPole-v1"),
+    "CartPole-v1": lambda: gymnasium.make("CartPole-v1"),
     "Pendulum-v1, episodes of 200 steps": lambda: Discretized(gymnasium.make("Pendulum-v1")),
     "an environment that does nothing": Still,
     "the same, infos as MuJoCo's": lambda: Still(dict(MUJOCO)),
@@ -98,8 +103,8 @@ def single(make: Callable[[], Any], wrap: Wrap, run: Any, steps: int) -> float:
     env.reset(seed=0)
     step, reset = env.step, env.reset
     start = time.perf_counter_ns()
-    for _ in range(steps):
-        _, _, terminated, truncated, _ = step(0)
+    for action in (0, 0, 1, 1) * (steps // 4):
+        _, _, terminated, truncated, _ = step(action)
         if terminated or truncated:
             reset()
     return (time.perf_counter_ns() - start) / steps
@@ -116,37 +121,78 @@ def vector(wrap: Wrap, run: Any, steps: int) -> float:
     return (time.perf_counter_ns() - start) / steps / 16
 
 
-def table(what: str, wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> None:
-    """Measure the wrappers in turns and print the fastest of the repetitions of each."""
-    found: dict[str, list[float]] = {name: [] for name in wrappers}
+def fastest(wrappers: dict[str, Wrap], measure: Callable[[Wrap], float], repeat: int) -> dict[str, float]:
+    """Measure the wrappers in turns; the fastest of the repetitions of each, in ns per step."""
+    found = dict.fromkeys(wrappers, float("inf"))
     for _ in range(repeat):
         for name, wrap in wrappers.items():
             gc.collect()
-            found[name].append(measure(wrap))
-    bare, peer = min(found["bare"]), min(found["RecordEpisodeStatistics"])
+            found[name] = min(found[name], measure(wrap))
+    return found
+
+
+def table(what: str, found: dict[str, float]) -> None:
+    """Print one environment's figures; the last column is the added cost over that of gymnasium's statistics."""
+    bare, peer = found["bare"], found["RecordEpisodeStatistics"]
     print(f"\n{what}")
     print(f"  {'':34s}{'ns/step':>10s}{'over bare':>11s}{'x bare':>9s}{'/ RecordEpisodeStatistics':>27s}")
-    for name, values in found.items():
-        cost = min(values)
+    for name, cost in found.items():
         added = f"{(cost - bare) / (peer - bare):>26.2f}" if name != "bare" else ""
         print(f"  {name:34s}{cost:10.0f}{cost - bare:11.0f}{cost / bare:9.2f} {added}")
 
 
+STILL, CARTPOLE, SIXTEEN = "an environment that does nothing", "CartPole-v1", "a SyncVectorEnv of 16"
+FEW = ("bare", "RecordEpisodeStatistics", "rollbook", "rollbook, inside", "rollbook, around")
+
+
+def figures(run: Any, repeat: int, steps: int, *, few: bool = False) -> Iterator[tuple[str, dict[str, float]]]:
+    """(environment, ns per step by wrapper) of all environments, or of the three that stand in the table of numbers."""
+    for what, make in SINGLE.items():
+        if not few or what in (STILL, CARTPOLE):
+            wrappers = {name: wrap for name, wrap in WRAPPERS.items() if not few or name in FEW}
+            yield what, fastest(wrappers, lambda wrap, make=make: single(make, wrap, run, steps), repeat)  # type: ignore[misc]
+    wrappers = {name: wrap for name, wrap in VECTOR.items() if not few or name in FEW}
+    yield SIXTEEN, fastest(wrappers, lambda wrap: vector(wrap, run, steps // 10), repeat)
+
+
+def rows(context: Context) -> Iterator[Line]:
+    """Lines for the table of numbers, measured in a process of its own."""
+    words = [sys.executable, "-m", "benchmarks.episodes", "--json", *(["--quick"] if context.repeat < 5 else [])]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    peer = "RecordEpisodeStatistics"
+    for number, what, ours, goal in (
+        ("E1", STILL, "rollbook", 2.0),
+        ("E2", CARTPOLE, "rollbook", None),
+        ("E3", SIXTEEN, "rollbook, around", 2.0),
+        ("E3", SIXTEEN, "rollbook, inside", 3.0),
+    ):
+        costs = found[what]
+        added, theirs = costs[ours] - costs["bare"], costs[peer] - costs["bare"]
+        label = f"recording a step of {what}" + ours.removeprefix("rollbook")
+        note = (
+            f"x {costs[ours] / costs['bare']:.2f} of the bare environment, {peer} x {costs[peer] / costs['bare']:.2f}"
+        )
+        yield Line(number, label, added, "ns", peer, theirs, goal, note=note)
+
+
 def main() -> None:
-    """Print a table per environment. The last column is the added cost over that of gymnasium's statistics wrapper."""
+    """Print a table per environment."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.episodes")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    quick = parser.parse_args().quick
+    parser.add_argument("--json", action="store_true", help="print the figures of three environments as JSON")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
-    repeat, steps = (5, 2000) if quick else (25, 4000)
+    repeat, steps = (10, 2000) if given.quick else (25, 4000)
     with (
         tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder,
         rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,
     ):
         scope = run.scope("train")
-        for what, make in SINGLE.items():
-            table(what, WRAPPERS, lambda wrap, make=make: single(make, wrap, scope, steps), repeat)  # type: ignore[misc]
-        table("a SyncVectorEnv of 16", VECTOR, lambda wrap: vector(wrap, scope, steps // 10), repeat)
+        if given.json:
+            print(json.dumps(dict(figures(scope, repeat, steps, few=True))))
+            return
+        for what, found in figures(scope, repeat, steps):
+            table(what, found)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,21 @@ python -m benchmarks.samples --items 1000000    fewer
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import rollbook
+from benchmarks.rows import Context, Line
 
 BATCH = 512
 
@@ -26,53 +32,92 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def main() -> None:
-    """Print one line per tenth of the items."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.samples")
-    parser.add_argument("--items", type=int, default=5_000_000)
-    parser.add_argument("--seen", type=float, default=0.2, help="share of items that come again")
-    parser.add_argument("--always", action="store_true", help="tell all items apart exactly")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
+def measure(items: int, share: float, exact: int | str, tell: bool) -> dict[str, Any]:
+    """Log the items in batches; figures per tenth of them, printed as they come if `tell`."""
     rng = np.random.default_rng(0)
+    tenths: list[dict[str, float]] = []
     with (
         tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder,
         rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,
     ):
         from rollbook.capture.samples import SampleLog
 
-        log = SampleLog(run, exact="always" if given.always else 1_000_000)
-        batches = given.items // BATCH
+        log = SampleLog(run, exact=exact)
+        batches = items // BATCH
         fresh = wrong = 0
-        memory = [resident()]
-        costs: list[list[float]] = []
-        print(
-            f"{'items':>12s}{'us/item':>10s}{'slowest batch, ms':>20s}{'memory, MiB':>14s}{'new taken for known':>22s}"
-        )
         for tenth in range(10):
             took = []
             for _ in range(batches // 10):
-                again = rng.random(BATCH) < given.seen
+                again = rng.random(BATCH) < share
                 numbers = np.where(again, rng.integers(0, fresh + 1, BATCH), np.arange(fresh + 1, fresh + BATCH + 1))
                 fresh += BATCH
-                items = [f"C1=CC=C(C=C1)N{number}" for number in numbers]
+                texts = [f"C1=CC=C(C=C1)N{number}" for number in numbers]
                 reward = rng.random(BATCH)
                 start = time.perf_counter()
-                logged = log.log_samples(run, items, reward=reward, source="live")
+                logged = log.log_samples(run, texts, reward=reward, source="live")
                 took.append(time.perf_counter() - start)
                 wrong += sum(not new for new, old in zip(logged.new, again, strict=True) if not old)
-            costs.append(took)
-            memory.append(resident())
-            done, each, slowest = (tenth + 1) * batches // 10 * BATCH, sum(took) / len(took) / BATCH, max(took)
-            print(
-                f"{done:12,d}{1e6 * each:10.2f}{1e3 * slowest:20.2f}{memory[-1]:14.1f}{wrong:22d}",
-                flush=True,
-            )
-        first, last = (sorted(part)[len(part) // 2] for part in (costs[0], costs[-1]))
-        print(
-            f"median batch: {1e3 * first:.2f} ms at first, {1e3 * last:.2f} ms at last (x {last / first:.2f}); memory "
-            f"grew by {memory[-1] - memory[3]:.1f} MiB over the last seven tenths; stated error {log.seen.error:.1e}"
-        )
+            now = {
+                "items": (tenth + 1) * batches // 10 * BATCH,
+                "us_per_item": 1e6 * sum(took) / len(took) / BATCH,
+                "median_us_per_item": 1e6 * sorted(took)[len(took) // 2] / BATCH,
+                "slowest_ms": 1e3 * max(took),
+                "memory_mib": resident(),
+                "wrong": wrong,
+            }
+            tenths.append(now)
+            if tell:
+                print(
+                    f"{now['items']:12,d}{now['us_per_item']:10.2f}{now['slowest_ms']:20.2f}{now['memory_mib']:14.1f}"
+                    f"{wrong:22d}",
+                    flush=True,
+                )
+        return {"tenths": tenths, "error": log.seen.error}
+
+
+def rows(context: Context) -> Iterator[Line]:
+    """Lines for the table of numbers, measured in a process of its own."""
+    words = [sys.executable, "-m", "benchmarks.samples", "--json"]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["tenths"]
+    # Beyond the first million a filter stands behind the set: the second million pays for both, as all later ones do.
+    settled, last = found[3], found[-1]
+    growth = last["memory_mib"] - settled["memory_mib"]
+    yield Line("S1", "5 million samples, memory over the last three", growth, "MiB", goal=10)
+    yield Line(
+        "S1",
+        "cost of an item, the last half million",
+        last["median_us_per_item"],
+        "us",
+        "its own second million",
+        settled["median_us_per_item"],
+        1.5,
+        note=f"{found[0]['median_us_per_item']:.1f} us in the first half million",
+    )
+
+
+def main() -> None:
+    """Print one line per tenth of the items."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.samples")
+    parser.add_argument("--items", type=int, default=5_000_000)
+    parser.add_argument("--seen", type=float, default=0.2, help="share of items that come again")
+    parser.add_argument("--always", action="store_true", help="tell all items apart exactly")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if not given.json:
+        columns = f"{'items':>12s}{'us/item':>10s}{'slowest batch, ms':>20s}{'memory, MiB':>14s}"
+        print(f"{columns}{'new taken for known':>22s}")
+    found = measure(given.items, given.seen, "always" if given.always else 1_000_000, not given.json)
+    if given.json:
+        print(json.dumps(found))
+        return
+    tenths = found["tenths"]
+    first, last = tenths[0]["median_us_per_item"], tenths[-1]["median_us_per_item"]
+    print(
+        f"median: {first:.2f} us an item at first, {last:.2f} us at last (x {last / first:.2f}); memory grew by "
+        f"{tenths[-1]['memory_mib'] - tenths[3]['memory_mib']:.1f} MiB over the last six tenths; stated error "
+        f"{found['error']:.1e}"
+    )
 
 
 if __name__ == "__main__":
