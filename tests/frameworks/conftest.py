@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +31,19 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(sys, "argv", ["training"])
     return tmp_path
+
+
+@pytest.fixture
+def reads_as() -> Callable[..., None]:
+    """Canonical names, {name: native key}, read the rows of their keys out of a book."""
+
+    def check(book: Any, names: dict[str, str]) -> None:
+        told = book.canonical()
+        for name, native in names.items():
+            assert told[name] == native
+            alias, own = book.series(name), book.series(native)
+            assert len(own) > 0
+            assert (alias.x.tolist(), alias.mean.tobytes()) == (own.x.tolist(), own.mean.tobytes())
+        assert not set(names) & {*book.keys()}
+
+    return check

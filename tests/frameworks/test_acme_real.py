@@ -115,7 +115,7 @@ def column(book: Book, key: str, x: str) -> list[tuple[Any, Any]]:
     return [(row[x], row[key]) for row in rows if row[key] is not None]
 
 
-def test_a_training_says_the_same_in_acmes_loggers_and_in_the_book(run: Any, own_place: Path) -> None:
+def test_a_training_says_the_same_in_acmes_loggers_and_in_the_book(run: Any, own_place: Path, reads_as: Any) -> None:
     counter = native_counting.Counter()
     memory = {label: native.InMemoryLogger() for label in ("train_loop", "learner", "eval_loop")}
     files = {label: native.CSVLogger(str(own_place), label, add_uid=False) for label in memory}
@@ -148,6 +148,7 @@ def test_a_training_says_the_same_in_acmes_loggers_and_in_the_book(run: Any, own
             assert [type(v)(cell[key]) for v, cell in zip(exact, cells, strict=True)] == exact, (label, key)
             numbers += len(native_says)
     assert numbers > 500
+    reads_as(book, {"train/return": "train_loop/episode_return", "test/return": "eval_loop/episode_return"})
     assert run.bill()["drops"] == {}
     assert evaluate.run_episode()["episode_return"] == pytest.approx(1.0 - 5 * 0.01)
     steps = [env_step for env_step, _ in column(book, "learner/td_error", "env_step")]

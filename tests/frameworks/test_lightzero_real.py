@@ -121,7 +121,7 @@ def test_the_folder_is_that_of_the_document(muzero: Any) -> None:
     assert book.config["policy"]["batch_size"] == 16
 
 
-def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any) -> None:
+def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any, reads_as: Any) -> None:
     book, _, native, _ = muzero
     numbers = 0
     for tag, points in native.items():
@@ -135,6 +135,8 @@ def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any) -> 
             assert found[step] == value, (tag, step)
             numbers += 1
     assert numbers > 60
+    reads_as(book, {"train/return": "collector/reward_mean", "test/return": "evaluator/reward_mean"})
+    reads_as(book, {"update/loss/policy": "learner/policy_loss", "update/learning_rate": "learner/cur_lr"})
 
 
 def test_the_event_file_has_every_tag_and_the_numbers_of_the_book(muzero: Any) -> None:

@@ -134,7 +134,7 @@ class Beside(native_log.Log):  # type: ignore[misc, name-defined]
             self.other.update_metric(name, value)
 
 
-def test_both_logs_say_the_same_of_a_training(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_logs_say_the_same_of_a_training(run: Any, capsys: pytest.CaptureFixture[str], reads_as: Any) -> None:
     mine = ours.Log(run)
     theirs = Beside(mine)
     cbs = [Chain(), Documented(), native_log.MaxCallback("rewards", "live"), native_log.MeanCallback("rewards", None)]
@@ -153,6 +153,7 @@ def test_both_logs_say_the_same_of_a_training(run: Any, capsys: pytest.CaptureFi
             assert list(mine.batch_log[term][i]) == list(items), (term, i)
             numbers += len(items)
     assert numbers > 1500
+    reads_as(run.book, {"train/reward": "metrics/rewards"})
     assert dict(mine.unique_samples) == {k: float(v) for k, v in theirs.unique_samples.items()}
     pandas = pytest.importorskip("pandas")
     pandas.testing.assert_frame_equal(

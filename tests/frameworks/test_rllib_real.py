@@ -190,7 +190,7 @@ def test_a_plain_training_loop_is_one_run_with_all_its_episodes_and_results(tmp_
     assert {row["component"]: row["sum"] for row in rewards if row["episode_id"] == one}["bonus"] == 2.5
 
 
-def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_path: Path) -> None:
+def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_path: Path, reads_as: Any) -> None:
     config = small().callbacks(rllib.callbacks(tmp_path / "runs", episode_data=True))
     tuner = tune.Tuner(
         PPO,
@@ -225,6 +225,10 @@ def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_pa
         for key, text in cell.items():
             if isinstance(row.get(key), float) and text:
                 assert equal(float(text), row[key]), key
+
+    module = "learners/default_policy"
+    reads_as(book, {"update/loss/policy": f"{module}/policy_loss", "update/entropy": f"{module}/entropy"})
+    reads_as(book, {"time/env_steps": "num_env_steps_sampled_lifetime", "time/iterations": "training_iteration"})
 
     episodes = book.episodes().to_pylist()
     done = [row for row in episodes if row["complete"]]

@@ -72,7 +72,7 @@ def column(book: Book, key: str, x: str | None = None) -> list[Any]:
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_every_number_of_the_native_files_is_in_the_book_at_its_native_step(
-    algorithm: str, run: Any, own_place: Path
+    algorithm: str, run: Any, own_place: Path, reads_as: Any
 ) -> None:
     model = make(algorithm)
     model.set_logger(native.configure(str(own_place), ["csv", "json"]))
@@ -94,6 +94,11 @@ def test_every_number_of_the_native_files_is_in_the_book_at_its_native_step(
         assert exact == [value for _, value in found], key
         numbers += len(cells)
     assert numbers > 40
+    reads_as(book, {"train/return": "rollout/ep_rew_mean", "time/env_steps_per_second": "time/fps"})
+    if algorithm == "SAC":
+        reads_as(book, {"update/loss/policy": "train/actor_loss", "update/loss/q": "train/critic_loss"})
+    if algorithm == "PPO":  # its own rows, at the steps of their updates
+        assert book.canonical()["update/loss/policy"] == "update/loss/policy"
     assert run.bill()["drops"] == {}
 
 

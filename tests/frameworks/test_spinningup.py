@@ -63,7 +63,7 @@ def only_book(root: Path) -> Any:
 
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_the_same_training_gives_the_same_numbers_in_both_files_and_in_the_book(
-    algorithm: str, own_place: Path, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, own_place: Path, monkeypatch: pytest.MonkeyPatch, reads_as: Any
 ) -> None:
     monkeypatch.setenv("ROLLBOOK_DIR", str(own_place / "books"))
     train("native", algorithm, own_place / "native")
@@ -82,6 +82,9 @@ def test_the_same_training_gives_the_same_numbers_in_both_files_and_in_the_book(
             if key != "Time":  # theirs are 32-bit sums
                 assert float(mine[key]) == pytest.approx(float(theirs[key]), rel=2e-5, abs=2e-6), key
         assert row["env_step"] == float(mine["TotalEnvInteracts"])
+    reads_as(book, {"train/return": "AverageEpRet", "update/loss/policy": "LossPi", "time/elapsed_seconds": "Time"})
+    if algorithm == "sac":
+        reads_as(book, {"test/return": "AverageTestEpRet", "update/loss/q": "LossQ"})
 
 
 def test_what_the_epochs_average_is_in_the_book_one_by_one(own_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,12 +63,13 @@ def test_the_event_files_are_the_librarys_own(library: str, run: Any, own_place:
 
 
 @pytest.mark.parametrize("library", [*NATIVE, "rollbook"])
-def test_the_book_holds_what_the_event_file_holds(library: str, run: Any, own_place: Path) -> None:
+def test_the_book_holds_what_the_event_file_holds(library: str, run: Any, own_place: Path, reads_as: Any) -> None:
     program(SummaryWriter(own_place / "ours", run=run, events=library))
     events = read(own_place / "ours")
     for key in ("charts/episodic_return", "losses/loss"):
         rows = [row for row in run.book.metrics([key], x="step").to_pylist() if row[key] is not None]
         assert [(row["step"], np.float32(row[key])) for row in rows] == events[key]
+    reads_as(run.book, {"train/return": "charts/episodic_return"})
     assert run.config["lr"] == 0.1
     assert [row["key"] for row in run.book.histograms().to_pylist()] == ["weights"]
     assert events["texts"] == [b"hello"]

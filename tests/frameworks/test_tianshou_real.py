@@ -131,7 +131,9 @@ def test_the_logger_is_one_of_tianshous(run: Any) -> None:
 
 
 @pytest.mark.parametrize("train", [lambda logger: off_policy(dqn(), logger), on_policy], ids=["DQN", "PPO"])
-def test_every_number_of_the_event_file_is_in_the_book_at_its_step(train: Any, run: Any, own_place: Path) -> None:
+def test_every_number_of_the_event_file_is_in_the_book_at_its_step(
+    train: Any, run: Any, own_place: Path, reads_as: Any
+) -> None:
     """The native file is written at intervals of 1, so that it holds every call but repeats of a step."""
     logger = RollbookLogger(run, 1, 1, 1, 1, writer=SummaryWriter(str(own_place / "events")))
     train(logger)
@@ -151,6 +153,9 @@ def test_every_number_of_the_event_file_is_in_the_book_at_its_step(train: Any, r
             assert np.float32(found[step][0]) == np.float32(value), (tag, step)
             numbers += 1
     assert numbers > 100
+    reads_as(book, {"train/return": "training/returns_stat/mean", "test/return": "test/returns_stat/mean"})
+    loss = next(key for key in ("update/loss", "update/loss/mean") if key in book.keys())  # noqa: SIM118
+    reads_as(book, {"update/loss/total": loss, "time/elapsed_seconds": "info/timing/total_time"})
     assert run.bill()["drops"] == {}
 
 

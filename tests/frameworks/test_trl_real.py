@@ -132,7 +132,9 @@ def written(own_place: Path) -> list[dict[str, Any]]:
     return [row for file in files for row in parquet.read_table(file).to_pylist()]
 
 
-def test_grpo_scalars_completions_rewards_and_advantages_are_what_trl_has(run: Any, own_place: Path) -> None:
+def test_grpo_scalars_completions_rewards_and_advantages_are_what_trl_has(
+    run: Any, own_place: Path, reads_as: Any
+) -> None:
     one = trainer("grpo", own_place, RollbookCallback(run), record_rewards([short, cats], run))
     assert one.reward_func_names == ["short", "cats"]
     one.train()
@@ -158,6 +160,7 @@ def test_grpo_scalars_completions_rewards_and_advantages_are_what_trl_has(run: A
     assert [sum(clipped[i : i + 4]) / 4 for i in (0, 4, 8)] == ratios
     lengths = [row["completions/mean_length"] for row in native[:3]]
     assert [sum(r["length"] for r in ours[i : i + 4]) / 4 for i in (0, 4, 8)] == lengths
+    reads_as(run.book, {"train/reward": "reward", "update/loss/total": "loss", "update/learning_rate": "learning_rate"})
     means = [row["reward"] for row in native[:3]]
     assert [sum(r["reward"] for r in ours[i : i + 4]) / 4 for i in (0, 4, 8)] == pytest.approx(means)
     assert run.bill()["drops"] == {}
