@@ -132,9 +132,9 @@ GROUPS: dict[str, Group] = {
         modules=("wandb", "mlflow", "trackio"),
     ),
     "neptune": Group(
-        packages=("neptune==1.14.0", "setuptools<81"),
+        packages=("neptune==1.14.0", "setuptools<81", "gymnasium[classic-control]>=1.2,<1.3"),
         torch=False,
-        modules=("neptune",),
+        modules=("neptune", "gymnasium"),
     ),
     # TRL and transformers ask for no particular torch; the override keeps the CPU wheel that pip was told of.
     "trl": Group(

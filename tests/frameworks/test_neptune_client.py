@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import rollbook
 from rollbook import sinks, testing
 from rollbook.protocols import Row
 from rollbook.sinks.neptune import NeptuneLogger
@@ -66,3 +70,17 @@ def test_the_articles_logger_writes_to_a_run_of_todays_client(own_place):
     assert '"path": ["train", "episode_return"]' in found
     assert '"value": 21.5, "step": 0' in found
     assert '"value": 22.5, "step": 1' in found
+
+
+def test_the_example_runs_as_it_stands_and_neptune_has_what_the_book_has(own_place):
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": str(root / "src")}
+    command = [sys.executable, str(root / "examples" / "neptune_offline.py"), "--episodes", "12"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "12 episodes" in done.stdout
+    (book,) = rollbook.open("runs")
+    found = operations(own_place)
+    for row in book.metrics(["train/return"]).to_pylist():
+        assert f'{{"value": {row["train/return"]}, "step": {row["episode"]}, ' in found
+    assert '"path": ["search", "best"]' in found

@@ -1,4 +1,4 @@
-"""Every fault on the page of upstream faults has a test that exists."""
+"""Every adapter has its page and its example; every fault on the page of upstream faults has a test that exists."""
 
 from __future__ import annotations
 
@@ -42,3 +42,15 @@ def test_every_test_that_shows_a_fault_gone_exists() -> None:
     cited = set(re.findall(r"`(test_\w+)`", PAGE))
     assert len(cited) > 100
     assert cited - there == set()
+
+
+def test_every_adapter_has_a_page_with_before_and_after_and_an_example() -> None:
+    index = (ROOT / "docs" / "adapters" / "index.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| .*\| \[(\w+)\.md\]\(\w+\.md\) \| (.*) \|$", index, re.MULTILINE))
+    adapters = ROOT / "src" / "rollbook" / "adapters"
+    assert set(rows) == {p.stem for p in adapters.iterdir() if p.name[0] != "_" and p.stem != "keys"} | {"neptune"}
+    for name, examples in rows.items():
+        found = re.findall(r"\.\./\.\./(examples/\w+\.py)", examples)
+        assert found
+        assert all((ROOT / example).exists() for example in found), name
+        assert "## Before and after" in (ROOT / "docs" / "adapters" / f"{name}.md").read_text("utf-8"), name
