@@ -26,6 +26,7 @@ __all__ = [
     "constant",
     "dictionary",
     "floats",
+    "from_json",
     "from_numpy",
     "in_microseconds",
     "integers",
@@ -314,6 +315,18 @@ def any_column(values: Sequence[Any] | RawArray) -> tuple[pa.Array, dict[bytes, 
         if lists is not None:
             return lists, None
     return strings([None if v is None else json.dumps(_plain(v), allow_nan=True) for v in values]), JSON_FIELD
+
+
+def from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of JSON texts in the type that its values have together; as it is if they still have none."""
+    values = []
+    for cell in column.to_pylist():
+        try:
+            values.append(json.loads(cell) if isinstance(cell, str) else cell)
+        except ValueError:  # text that stood among the JSON
+            values.append(cell)
+    array, more = any_column(values)
+    return column if more else pa.chunked_array([array], array.type)
 
 
 def _array_column(array: RawArray) -> tuple[pa.Array, dict[bytes, bytes] | None]:

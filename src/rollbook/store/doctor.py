@@ -19,7 +19,7 @@ from rollbook.store.layout import PartName, data_folder, read_run, table_folder,
 from rollbook.store.parts import Part
 from rollbook.store.pyramid import Pyramid
 from rollbook.store.salvage import rescue, whole_frames
-from rollbook.store.seal import keep_aside
+from rollbook.store.seal_pass import keep_aside
 from rollbook.store.status import STALE_SECONDS, quiet_seconds
 
 __all__ = ["repair", "verify"]

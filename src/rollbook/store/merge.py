@@ -181,7 +181,7 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
         "keys": keys,
         "types": "".join(types[key] for key in keys) if types else "",
         "clocks": list(dict.fromkeys(clock for part in parts for clock in part.meta["clocks"])),
-        "fields": {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()},
+        "fields": _fields(parts, schema),
     }
     if "last" in last:
         meta["last"], meta["last_clocks"] = last["last"], last["last_clocks"]
@@ -191,6 +191,17 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
         if part.path != first_path:
             os.unlink(part.path)
     return len(parts) if len(parts) > 1 else 0
+
+
+def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
+    """What the types of the merged columns do not say; columns without a common type have become JSON texts."""
+    found = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
+    for field in schema:
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            kinds = [part.schema.field(field.name).type for part in parts if field.name in part.schema.names]
+            if not all(pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_null(k) for k in kinds):
+                found[field.name] = {"rollbook": "json"}
+    return found
 
 
 def _common(parts: list[Part], name: str) -> Any:
@@ -317,7 +328,7 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
         "keys": list(keys),
         "types": "",
         "clocks": list(dict.fromkeys(clock for part in everything for clock in part.meta["clocks"])),
-        "fields": {k: v for part in everything for k, v in (part.meta.get("fields") or {}).items()},
+        "fields": _fields(everything, whole.schema),
         "covers": sorted(cover for part in everything for cover in covers_of(part.meta)),
     }
     meta["writers"] = _lanes(meta["covers"])

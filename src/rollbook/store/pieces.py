@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.store.columns import rows_equal, take_table, to_numpy
+from rollbook.store.columns import from_json, rows_equal, take_table, to_numpy
 from rollbook.store.fills import Fills
 from rollbook.store.live import LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.store.merge import filled
@@ -116,7 +116,14 @@ class Piece:
         if column not in table.column_names:
             return None
         rows = rows_equal(table[column], word)
-        return take_table(table, rows) if len(rows) else None
+        if not len(rows):
+            return None
+        table = take_table(table, rows)
+        # What has no common type in the whole piece often has one among these rows.
+        for name, more in (self.meta.get("fields") or {}).items():
+            if more.get("rollbook") == "json" and name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, from_json(table[name]))
+        return table
 
     def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
         """With the device values that came after these rows were sealed."""
