@@ -12,19 +12,27 @@ import time
 
 from rollbook import _ending
 from rollbook._about import new_id, read_about, write_about
+from rollbook._arguments import (
+    Plan,
+    check_clock_list,
+    check_name,
+    check_option,
+    check_seed,
+    check_tags,
+    check_total,
+    plan_of,
+    program_name,
+)
 from rollbook._ending import status_of
 from rollbook._resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
-    InvalidName,
     NotARun,
     NothingToResume,
     RunError,
     RunIsLive,
     RunNotFound,
-    UnknownOption,
-    did_you_mean,
 )
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
@@ -104,16 +112,19 @@ def init(
       RunIsLive: the run to continue is being written. NothingToResume: resume="must" and there is no such run.
       RunError: the folder cannot be made or written.
     """
-    _check_option("resume", resume, _RESUMES)
-    _check_option("keeper", keeper, _KEEPERS)
-    project = _check_name("project", project)
-    name = _check_name("name", name if name is not None else _program_name())
+    check_option("resume", resume, _RESUMES)
+    check_option("keeper", keeper, _KEEPERS)
+    project = check_name("project", project)
+    name = check_name("name", name if name is not None else program_name())
     if run_id is not None:
-        run_id = _check_name("run_id", run_id)
+        run_id = check_name("run_id", run_id)
     if strict not in (True, False):
         raise BadInput(f"strict={strict!r}: pass True or False")
-    all_clocks = check_clock_names(clocks)
-    plan = _plan(sinks)
+    all_clocks = check_clock_names(check_clock_list(clocks))
+    own_seed, own_tags = check_seed(seed), check_tags(tags)
+    if resume == "never":  # a run that is continued may have declared more clocks
+        check_total(total, all_clocks)
+    plan = plan_of(sinks)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     place = os.path.join(root, project)
 
@@ -180,14 +191,14 @@ def init(
             {
                 "status": "running",
                 "ended": None,
-                "seed": seed if seed is not None else about.get("seed"),
+                "seed": own_seed if own_seed is not None else about.get("seed"),
                 "group": group if group is not None else about.get("group"),
                 "job_type": job_type if job_type is not None else about.get("job_type"),
-                "tags": list(dict.fromkeys([*about.get("tags", ()), *map(str, tags)])),
+                "tags": list(dict.fromkeys([*about.get("tags", ()), *own_tags])),
                 "notes": notes or about.get("notes", ""),
                 "parent": getattr(parent, "id", parent) if parent is not None else about.get("parent"),
                 "forked_from": _fork_origin(forked_from) if forked_from is not None else about.get("forked_from"),
-                "total": {str(k): int(v) for k, v in total.items()} if total else about.get("total", {}),
+                "total": check_total(total, all_clocks) or about.get("total", {}),
                 "clocks": list(all_clocks),
                 "config": {**about.get("config", {}), **settings},
                 "host": liveness.identity().get("host"),
@@ -270,7 +281,7 @@ def attach(
 
 
 def _start(
-    folder: str, about: dict[str, Any], writer: Writer, plan: _Plan | None, keeper: str, native_config: Any = None
+    folder: str, about: dict[str, Any], writer: Writer, plan: Plan | None, keeper: str, native_config: Any = None
 ) -> Run:
     from pathlib import Path
 
@@ -425,46 +436,7 @@ def unpickle_scope(folder: str, nonce: str, name: str, at: str) -> Scope:
 # -- helpers of init
 
 
-class _Plan:
-    """The sinks of a run: those the keeper can make by name, and those that live in this process."""
-
-    def __init__(self, kept: list[dict[str, Any]], local: list[Any]) -> None:
-        self.kept, self.local = kept, local
-
-
-def _plan(sinks: Sequence[Any]) -> _Plan:
-    if isinstance(sinks, (str, bytes)) or not hasattr(sinks, "__iter__"):
-        raise BadInput(
-            f"sinks={sinks!r}: pass a list of names, dicts or sink objects, such as sinks=['terminal', 'csv']"
-        )
-    kept: list[dict[str, Any]] = []
-    local: list[Any] = []
-    names: list[str] | None = None
-    for sink in sinks:
-        if isinstance(sink, str):
-            sink = {"name": sink}
-        if not isinstance(sink, dict):
-            missing = [verb for verb in ("open", "write", "close") if not callable(getattr(sink, verb, None))]
-            if missing:
-                raise BadInput(
-                    f"sinks=[… {sink!r} …]: a sink object has open, write and close; this {type(sink).__name__} lacks "
-                    f"{', '.join(missing)}. See rollbook.protocols.Sink"
-                )
-            local.append(sink)
-            continue
-        name = sink.get("name")
-        if name not in ("terminal", "text"):  # known without looking: the default costs no import
-            if names is None:
-                from rollbook.sinks import names as sink_names
-
-                names = sink_names()
-            if name not in names:
-                raise UnknownOption(f"no sink named {name!r}.{did_you_mean(str(name), names)}")
-        (local if name == "terminal" else kept).append(sink)
-    return _Plan(kept, local)
-
-
-def _write_plan(folder: str, plan: _Plan, about: dict[str, Any]) -> None:
+def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
     import json
 
     path = os.path.join(folder, "data", "keeper")
@@ -482,39 +454,6 @@ def _local_sinks(folder: str, sinks: list[Any]) -> Any:
     from rollbook.keeper.local import LocalSinks
 
     return LocalSinks(folder, sinks)
-
-
-def _check_option(what: str, value: Any, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise UnknownOption(f"{what}={value!r} is no choice.{did_you_mean(str(value), list(choices))}")
-
-
-def _check_name(what: str, name: Any) -> str:
-    fault = ""
-    if not isinstance(name, str):
-        fault = f"it is a {type(name).__name__}"
-    elif not name.strip():
-        fault = "it is empty"
-    elif any(ord(c) < 32 or ord(c) == 127 for c in name):
-        fault = "it holds control characters"
-    elif any(c in name for c in '/\\:*?"<>|'):
-        fault = 'it holds one of / \\ : * ? " < > |'
-    elif name in (".", "..") or name.startswith(".") or name != name.strip() or name.endswith("."):
-        fault = "it begins with a dot, or begins or ends with a space or dot"
-    elif len(name.encode("utf-8", "surrogatepass")) > 120:
-        fault = "it is longer than 120 bytes"
-    if fault:
-        raise InvalidName(
-            f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and "
-            f"spaces"
-        )
-    return str(name)
-
-
-def _program_name() -> str:
-    stem = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in stem).strip("-.")
-    return clean[:60] or "run"
 
 
 def _version() -> str:

@@ -22,7 +22,11 @@ UNKNOWN = -(2**63)
 STANDARD = ("env_step", "gradient_step", "epoch", "episode", "policy_version", "step")
 """The clocks every run has, in the order in which they stand in a row."""
 
-_RESERVED = frozenset({"time", "at", "values", "self"})
+_RESERVED = frozenset(
+    # what log() and scopes take; columns that say which row a row is; columns of rows in long form and of marks
+    "time at values self scope attempt writer lane seq index inferred "
+    "key type value integer digits mark keys payload table columns n".split()
+)
 
 
 def as_clock(value: object) -> int | None:
@@ -57,7 +61,8 @@ def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or not name.isidentifier() or name in _RESERVED:
             raise InvalidClock(
                 f"clocks={list(names)!r} names {name!r}, which cannot be a clock: a clock is written as a keyword of "
-                f"log(), so it has to be a Python identifier other than {', '.join(sorted(_RESERVED))}. Rename it."
+                "log() and a column of every table, so it is a Python identifier, and none that rollbook uses for "
+                "something else, such as time, at, key and value. Rename it"
             )
         if name not in found:
             found.append(name)

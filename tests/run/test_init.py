@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -55,7 +56,27 @@ def test_two_runs_of_one_name_are_two_folders(start: Start) -> None:
     assert start("p", "n").folder != start("p", "n").folder
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../up", "a\\b", "a\nb", "a\x00b", ".hidden", "x" * 200, 7, "what?", " a"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "a/b",
+        "../up",
+        "a\\b",
+        "a\nb",
+        "a\x00b",
+        ".hidden",
+        "x" * 200,
+        7,
+        "what?",
+        " a",
+        "a\x9bb",
+        "a\u202eb",
+        "a\u2028b",
+        "a\ud800",
+        "NUL",
+    ],
+)
 def test_a_name_that_is_no_folder_name_is_refused_and_quoted(start: Start, root: Path, name: Any) -> None:
     for names in ((name, "n"), ("p", name)):
         with pytest.raises(InvalidName, match="cannot be used as a folder's name"):
@@ -74,6 +95,63 @@ def test_choices_outside_the_list_name_the_nearest(start: Start) -> None:
         start(sinks=[object()])
     with pytest.raises(BadInput, match="pass a list"):
         start(sinks="csv")
+
+
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        ({"nam": "csv"}, "does not say which sink"),
+        ({"name": "csv", "options": {"perscope": True}}, "Did you mean 'per_scope'"),
+        ({"name": "csv", "perscope": True}, "Did you mean 'per_scope'"),
+        ({"name": "csv", "options": "per_scope"}, "options are a dict"),
+        ({"name": "text", "layout": "tabel"}, "Did you mean 'table'"),
+        ({"name": "csv", "every_seconds": -1}, "longer than 0"),
+        ({"name": "csv", "filters": [["smoot", {}]]}, "Did you mean 'smooth'"),
+        ({"name": "csv", "filters": [["smooth", {"key": "x"}]]}, "Did you mean 'keys'"),
+        ({"name": "csv", "filters": [["Smooth", {"keys": "("}]]}, "no regular expression"),
+        ({"name": "csv", "filters": "smooth"}, "a list of names"),
+        ({"name": "csv", "filters": [3]}, "a filter is its name"),
+        ({"name": "wandb", "filters": [["smoot", {}]]}, "Did you mean 'smooth'"),
+        ({"name": "csv", "filters": [["gate", {"when": print}]]}, "made by the keeper in another process"),
+    ],
+)
+def test_a_sink_that_could_not_be_made_is_said_before_training_begins(
+    start: Start, root: Path, sink: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):  # UnknownOption is one
+        start(sinks=[sink])
+    assert not root.exists(), "nothing was made"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"clocks": "tokens"}, r"clocks=\['tokens'\]"),
+        ({"clocks": 3}, "a list of names"),
+        ({"clocks": ["lane"]}, "uses for something else"),
+        ({"tags": "good"}, r"tags=\['good'\]"),
+        ({"total": 100}, "of which clock"),
+        ({"total": {"env_step": "many"}}, "a whole number above 0"),
+        ({"total": {"env_step": 1.5}}, "a whole number above 0"),
+        ({"total": {"env_steps": 100}}, "Did you mean 'env_step'"),
+        ({"seed": "three"}, "a seed is one integer"),
+        ({"config": "lr=3"}, "a set of named values"),
+        ({"strict": "yes"}, "True or False"),
+    ],
+)
+def test_arguments_that_would_be_misread_are_refused(
+    start: Start, root: Path, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        start(**arguments)
+    assert not root.exists()
+
+
+def test_numbers_of_other_makes_are_numbers(start: Start) -> None:
+    run = start(seed=np.int64(3), total={"env_step": 1e6, "tokens": np.int32(7)}, clocks=("tokens",))
+    page = about(run)
+    assert (page["seed"], page["total"]) == (3, {"env_step": 1_000_000, "tokens": 7})
+    assert start("p", "big", seed=2**100).book.seed == 2**100
 
 
 def test_a_clock_has_to_be_a_keyword(start: Start) -> None:

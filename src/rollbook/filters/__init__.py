@@ -40,6 +40,7 @@ __all__ = [
     "Smooth",
     "make",
     "names",
+    "spec_of",
 ]
 
 _FILTERS = {
@@ -86,6 +87,27 @@ def make(name: str, to: Sink, **options: Any) -> Filter:
         raise BadInput(f"filter {name!r} was given {options!r}: {err}. Its options: {', '.join(known)}.") from None
     filter_: Filter = made(to, **options)
     return filter_
+
+
+def spec_of(one: Any) -> tuple[str, dict[str, Any]]:
+    """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
+
+    The name of the class ("DropNone") stands for its word.
+
+    Raises:
+      BadInput: it is neither.
+    """
+    name: Any = None
+    options: Any = {}
+    if isinstance(one, str):
+        name = one
+    elif isinstance(one, (list, tuple)) and len(one) == 2:
+        name, options = one
+    if not isinstance(name, str) or not hasattr(options, "items"):
+        raise BadInput(f"filters=[… {one!r:.200} …]: a filter is its name, or [name, {{option: value}}]")
+    if name[:1].isupper():
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    return name, dict(options)
 
 
 def _load(place: str) -> Any:

@@ -205,8 +205,6 @@ def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
     options = {key: value for key, value in spec.items() if key not in ("name", "options")}
     options.update(spec.get("options") or {})
     options = {key: value for key, value in options.items() if value is not None or key not in _COMMON}
-    if "filters" in options:
-        options["filters"] = [_filter_spec(one) for one in options["filters"]]
 
     def whole() -> Sink:
         return make(name, **options)
@@ -218,11 +216,3 @@ def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
     if name == "terminal":
         return sink, 1.0
     return whole, None
-
-
-def _filter_spec(one: Any) -> Any:
-    """A filter as `rollbook.sinks.make` takes it; a class name ("DropNone") stands for its word ("drop_none")."""
-    name, options = (one, {}) if isinstance(one, str) else one
-    if name[:1].isupper():
-        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-    return [name, dict(options)]

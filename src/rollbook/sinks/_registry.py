@@ -81,22 +81,38 @@ def make(name: str, **options: Any) -> Sink:
         raise BadInput(f"sink {name!r} was given {own!r}: {err}. Its options: {', '.join(takes) or 'none'}.") from None
     seconds, per = _THINNED.get(name, (None, "keyset"))
     seconds = None if options.get("all") else options.get("every_seconds", seconds)
-    wanted = list(options.get("filters", ()))
+    filters = options.get("filters", ())
+    if isinstance(filters, (str, bytes)) or not hasattr(filters, "__iter__"):
+        raise BadInput(
+            f"sink {name!r} was given filters={filters!r}: a list of names or [name, options], such as "
+            "[['smooth', {'keys': 'loss'}]]"
+        )
+    wanted: list[Any] = list(filters)
     if seconds and "every_seconds" not in takes:
         wanted.append(("every", {"seconds": seconds, "per": per}))
     return _filtered(sink, wanted)
 
 
 def check(name: str, options: Mapping[str, Any] | None = None) -> None:
-    """Raise what `make` would raise about the name and the names of the options, without making anything.
+    """Raise what `make` would raise, without touching a service.
 
     Loads the sink's module only if there are options to look at.
+
+    Raises:
+      UnknownOption, BadInput: as `make`; of a sink that needs a service or comes from another package, what can be
+        told from the names of its options and from the filters.
     """
     if name not in _SINKS and name not in _entry_points():
         raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
-    own = [option for option in options or () if option not in _COMMON]
+    given = {option: value for option, value in (options or {}).items() if value is not None or option not in _COMMON}
+    own = [option for option in given if option not in _COMMON]
     if own:
         _check_options(name, _parameters(_load(name)), own)
+    common = {option: value for option, value in given.items() if option in _COMMON}
+    if name in needs_no_service():
+        make(name, **given)
+    elif common:
+        make("memory", **common)
 
 
 def _filtered(sink: Sink, wanted: Sequence[Any]) -> Sink:
@@ -105,7 +121,7 @@ def _filtered(sink: Sink, wanted: Sequence[Any]) -> Sink:
     from rollbook import filters
 
     for one in reversed(wanted):
-        filter_name, filter_options = (one, {}) if isinstance(one, str) else one
+        filter_name, filter_options = filters.spec_of(one)
         sink = filters.make(filter_name, sink, **filter_options)
     return sink
 

@@ -314,7 +314,7 @@ class SummaryWriter:
     # -- parts
 
     def _find_run(self, run: Any, project: str | None, options: Mapping[str, Any] | None) -> tuple[Run | None, bool]:
-        from rollbook._session import _program_name
+        from rollbook._arguments import program_name
 
         name = os.path.basename(os.path.normpath(self.log_dir))
         if project is not None:
@@ -325,7 +325,7 @@ class SummaryWriter:
             ]
             if running and options:  # arguments are for a run that is not open yet; one process has one run
                 run = running[0]
-        return find_run(run, project=_program_name(), name=name, options=options)
+        return find_run(run, project=program_name(), name=name, options=options)
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""

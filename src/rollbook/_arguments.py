@@ -1,0 +1,221 @@
+"""What `init` is given: what can be used as it is, what is brought into shape, and what is refused and how it is said.
+
+Everything here raises at once, with what was asked, what was found and what to do: a wrong argument is found before
+training begins, not by a sink that stays empty.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+import unicodedata
+
+from rollbook.clocks import as_clock
+from rollbook.errors import BadInput, InvalidName, UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+__all__ = [
+    "Plan",
+    "check_clock_list",
+    "check_name",
+    "check_option",
+    "check_seed",
+    "check_tags",
+    "check_total",
+    "plan_of",
+    "program_name",
+]
+
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of writing: `ls` would show another name than there is."""
+
+_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))]
+)
+
+
+def check_option(what: str, value: Any, choices: Sequence[str]) -> None:
+    """One of `choices`.
+
+    Raises:
+      UnknownOption: it is another.
+    """
+    if value not in choices:
+        raise UnknownOption(f"{what}={value!r} is no choice.{did_you_mean(str(value), list(choices))}")
+
+
+def check_name(what: str, name: Any) -> str:
+    """A name that can be a folder's on every system, and that a terminal shows as it is.
+
+    Raises:
+      InvalidName: it cannot.
+    """
+    fault = ""
+    if not isinstance(name, str):
+        fault = f"it is a {type(name).__name__}"
+    elif not name.strip():
+        fault = "it is empty"
+    elif any(unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in _TURNING for c in name):
+        fault = "it holds control characters"
+    elif any("\ud800" <= c <= "\udfff" for c in name):
+        fault = "it holds half of a surrogate pair, which is no character"
+    elif any(c in name for c in '/\\:*?"<>|'):
+        fault = 'it holds one of / \\ : * ? " < > |'
+    elif name in (".", "..") or name.startswith(".") or name != name.strip() or name.endswith("."):
+        fault = "it begins with a dot, or begins or ends with a space or dot"
+    elif name.lower() in _DEVICES:
+        fault = "Windows knows it as a device"
+    elif len(name.encode()) > 120:
+        fault = "it is longer than 120 bytes"
+    if fault:
+        raise InvalidName(
+            f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and "
+            f"spaces"
+        )
+    return str(name)
+
+
+def program_name() -> str:
+    """What a run is called whose maker did not say."""
+    stem = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in stem).strip("-.")
+    return clean[:60] or "run"
+
+
+def check_seed(seed: Any) -> int | None:
+    """The seed as a Python integer.
+
+    Raises:
+      BadInput: it is none.
+    """
+    if seed is None:
+        return None
+    try:
+        return operator.index(seed)
+    except TypeError:
+        number = as_clock(seed)  # 3.0, as some configurations have it
+    if number is None:
+        raise BadInput(f"seed={seed!r:.100}: a seed is one integer. Keep what else there is in config=")
+    return number
+
+
+def check_tags(tags: Any) -> list[str]:
+    """Tags as texts.
+
+    Raises:
+      BadInput: a single text, which would become one tag a letter; or nothing that can be gone through.
+    """
+    if isinstance(tags, (str, bytes)) or not hasattr(tags, "__iter__"):
+        raise BadInput(f"tags={tags!r:.100}: pass a list of texts, such as tags=[{str(tags)!r:.100}]")
+    return [str(tag) for tag in tags]
+
+
+def check_clock_list(clocks: Any) -> list[Any]:
+    """The names of clocks as a list; see `clocks.check_clock_names` for the names themselves.
+
+    Raises:
+      BadInput: a single text, which would become one clock a letter; or nothing that can be gone through.
+    """
+    if isinstance(clocks, (str, bytes)) or not hasattr(clocks, "__iter__"):
+        raise BadInput(f"clocks={clocks!r:.100}: pass a list of names, such as clocks=[{str(clocks)!r:.100}]")
+    return list(clocks)
+
+
+def check_total(total: Any, clocks: Iterable[str]) -> dict[str, int]:
+    """How far a run will go, by clock.
+
+    Raises:
+      BadInput: no mapping of clocks to whole numbers above 0. UnknownOption: a clock that the run does not have.
+    """
+    if not total:
+        return {}
+    if not hasattr(total, "items"):
+        raise BadInput(f"total={total!r:.100}: say of which clock, such as total={{'env_step': 100_000}}")
+    known = list(clocks)
+    found: dict[str, int] = {}
+    for name, value in total.items():
+        number = as_clock(value)
+        if name not in known:
+            raise UnknownOption(
+                f"total={{{name!r}: {value!r:.100}}}: the run has no such clock.{did_you_mean(str(name), known)} "
+                f"Further ones are declared: clocks=[{name!r}]"
+            )
+        if number is None or number < 1:
+            raise BadInput(f"total={{{name!r}: {value!r:.100}}}: how far the run will go is a whole number above 0")
+        found[str(name)] = number
+    return found
+
+
+# -- sinks
+
+
+class Plan:
+    """The sinks of a run: those the keeper can make by name, and those that live in this process."""
+
+    def __init__(self, kept: list[dict[str, Any]], local: list[Any]) -> None:
+        self.kept, self.local = kept, local
+
+
+def plan_of(sinks: Sequence[Any]) -> Plan:
+    """Sort the sinks of a run.
+
+    Raises:
+      UnknownOption, BadInput: a sink or filter that there is not, or with options that it cannot use.
+    """
+    if isinstance(sinks, (str, bytes)) or not hasattr(sinks, "__iter__") or hasattr(sinks, "items"):
+        raise BadInput(
+            f"sinks={sinks!r}: pass a list of names, dicts or sink objects, such as sinks=['terminal', 'csv']"
+        )
+    kept: list[dict[str, Any]] = []
+    local: list[Any] = []
+    for sink in sinks:
+        if not isinstance(sink, (str, dict)):
+            missing = [verb for verb in ("open", "write", "close") if not callable(getattr(sink, verb, None))]
+            if missing:
+                raise BadInput(
+                    f"sinks=[… {sink!r} …]: a sink object has open, write and close; this {type(sink).__name__} lacks "
+                    f"{', '.join(missing)}. See rollbook.protocols.Sink"
+                )
+            local.append(sink)
+            continue
+        spec = {"name": sink} if isinstance(sink, str) else sink
+        if spec.get("name") not in ("terminal", "text") or len(spec) > 1:  # the default costs no import
+            spec = _checked(spec)
+        (local if spec["name"] == "terminal" else kept).append(spec)
+    return Plan(kept, local)
+
+
+def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A sink's entry as plain data, with all its names known."""
+    import json
+
+    from rollbook.sinks import check
+
+    if not isinstance(spec.get("name"), str):
+        raise BadInput(f"sinks=[… {spec!r:.200} …]: it does not say which sink. Add its name: {{'name': 'csv', …}}")
+    own = spec.get("options") or {}
+    if not hasattr(own, "items"):
+        raise BadInput(f"sinks=[… {spec!r:.200} …]: options are a dict of name -> value")
+    options = {name: value for name, value in spec.items() if name not in ("name", "options")}
+    check(spec["name"], {**options, **own})
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
+    except (TypeError, ValueError) as err:
+        raise BadInput(
+            f"sinks=[… {spec!r:.200} …]: a sink that is named is made by the keeper in another process, so its options "
+            f"are plain data ({err}). Make it yourself and pass the object, such as rollbook.sinks.Csv(…)"
+        ) from None
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__fspath__"):
+        return os.fsdecode(value)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} is none")
