@@ -1,8 +1,10 @@
-"""What the adapters for Acme, Tianshou, MRL and LightZero cost, beside the framework's own logger.
+"""What the adapters for Acme, Tianshou, MRL, LightZero, Spinning Up and RLlib cost, beside the framework's own logger.
 
     .venvs/main/bin/python benchmarks/adapters_loggers.py acme tianshou     (made by scripts/framework_env.py)
     .venvs/mrl/bin/python benchmarks/adapters_loggers.py mrl
     .venvs/lightzero/bin/python benchmarks/adapters_loggers.py lightzero
+    ROLLBOOK_SPINNINGUP=<checkout> .venvs/spinningup/bin/python benchmarks/adapters_loggers.py spinningup
+    .venvs/rllib/bin/python benchmarks/adapters_loggers.py rllib
 
 Each figure is CPU time per call of this process, both loggers in turn, the median of several rounds, and their ratio.
 """
@@ -13,10 +15,12 @@ import argparse
 import gc
 import io
 import logging
+import os
 import statistics
 import sys
 import tempfile
 import time
+import types
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -186,8 +190,112 @@ def lightzero() -> None:
     compare("lightzero, one table of 20 values", {"DI-engine": native, "rollbook": ours}, 300)
 
 
+def spinningup() -> None:
+    """An epoch: 400 values stored, 20 episodes, the reductions, one dump."""
+    import numpy as np
+
+    from rollbook.adapters.spinningup import EpochLogger
+
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "frameworks"))
+    from spinup_program import enter  # type: ignore[import-not-found]
+
+    checkout = os.environ.get("ROLLBOOK_SPINNINGUP")
+    if checkout is None:
+        raise SystemExit("set ROLLBOOK_SPINNINGUP to a checkout of openai/spinningup")
+    enter(Path(checkout))
+    from spinup.utils.logx import EpochLogger as Native  # type: ignore[import-not-found]
+
+    def epochs(logger: Any) -> Callable[[int], Any]:
+        value = np.array([0.5], dtype=np.float32)
+
+        def epoch(i: int) -> None:
+            for t in range(400):
+                logger.store(VVals=value)
+                if t % 20 == 19:
+                    logger.store(EpRet=20.0, EpLen=20)
+            logger.log_tabular("Epoch", i)
+            logger.log_tabular("EpRet", with_min_and_max=True)
+            logger.log_tabular("EpLen", average_only=True)
+            logger.log_tabular("VVals", with_min_and_max=True)
+            logger.log_tabular("TotalEnvInteracts", 400 * (i + 1))
+            logger.dump_tabular()
+
+        return epoch
+
+    compare(
+        "spinningup, an epoch of 400 steps",
+        {
+            "EpochLogger, which keeps the means": lambda folder: epochs(Native(str(folder / "native"))),
+            "rollbook without the raw values": lambda folder: epochs(
+                EpochLogger(str(folder / "ours"), run=open_run(folder), raw=False)
+            ),
+            "rollbook": lambda folder: epochs(EpochLogger(str(folder / "ours"), run=open_run(folder))),
+        },
+        40,
+    )
+
+
+def rllib() -> None:
+    """One result of 90 numbers, logged by the driver."""
+    from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
+
+    from rollbook.adapters.rllib import RollbookTune
+
+    result: dict[str, Any] = {"config": {f"option_{i}": i for i in range(200)}}  # RLlib's results hold all of it
+    result["learners"] = {"default_policy": {f"value_{i}": 0.25 * i for i in range(40)}}
+    result["env_runners"] = {f"value_{i}": 1.5 * i for i in range(40)} | {"num_env_steps_sampled_lifetime": 1}
+    result["timers"] = {f"seconds_{i}": 0.01 * i for i in range(10)}
+
+    class Trial:
+        trial_id, status, checkpoint, error_file = "00000", "RUNNING", None, None
+        latest_checkpoint_result = None
+
+        def __init__(self, folder: Path) -> None:
+            self.local_path, self.config, self.evaluated_params = str(folder), dict(result["config"]), {}
+            self.storage = types.SimpleNamespace(experiment_dir_name="exp", trial_dir_name=folder.name)
+            self.last_result: dict[str, Any] = {}
+
+        def init_local_path(self) -> None:
+            Path(self.local_path).mkdir(parents=True, exist_ok=True)
+
+        def get_trainable_cls(self) -> type:
+            return object
+
+    def results(make: Callable[[Path], Any]) -> Callable[[Path], Callable[[int], Any]]:
+        def started(folder: Path) -> Callable[[int], Any]:
+            trial, logger = Trial(folder), make(folder)
+            logger.log_trial_start(trial)
+
+            def log(i: int) -> None:
+                told = {**result, "training_iteration": i + 1, "num_env_steps_sampled_lifetime": 100 * (i + 1)}
+                trial.last_result = told
+                logger.log_trial_result(i, trial, told)
+
+            return log
+
+        return started
+
+    compare(
+        "rllib, one result of 90 numbers",
+        {
+            "JSON": results(lambda _: JsonLoggerCallback()),
+            "CSV": results(lambda _: CSVLoggerCallback()),
+            "TensorBoard": results(lambda _: TBXLoggerCallback()),
+            "rollbook": results(lambda folder: RollbookTune(folder, sinks=(), keeper="inline")),
+        },
+        300,
+    )
+
+
 def main() -> None:
-    choices = {"acme": acme, "tianshou": tianshou, "mrl": mrl, "lightzero": lightzero}
+    choices = {
+        "acme": acme,
+        "tianshou": tianshou,
+        "mrl": mrl,
+        "lightzero": lightzero,
+        "spinningup": spinningup,
+        "rllib": rllib,
+    }
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("adapters", nargs="+", choices=list(choices))
     warnings.simplefilter("ignore")

@@ -5,6 +5,7 @@
     python scripts/framework_env.py main rllib         make .venvs/main and .venvs/rllib (cached)
     python scripts/framework_env.py --test             make what is missing, then run tests/frameworks, group by group
     python scripts/framework_env.py --test main -- -k sb3     only one group; what follows -- goes to pytest
+    python scripts/framework_env.py --test -- -m core         of each group only the short training that stands for it
     python scripts/framework_env.py --test --allow-missing    name the environments that cannot be made, test the others
 
 One environment cannot hold all frameworks: their pins contradict each other. torch goes in first, by plain pip, so that

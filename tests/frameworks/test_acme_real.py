@@ -115,6 +115,7 @@ def column(book: Book, key: str, x: str) -> list[tuple[Any, Any]]:
     return [(row[x], row[key]) for row in rows if row[key] is not None]
 
 
+@pytest.mark.core
 def test_a_training_says_the_same_in_acmes_loggers_and_in_the_book(run: Any, own_place: Path, reads_as: Any) -> None:
     counter = native_counting.Counter()
     memory = {label: native.InMemoryLogger() for label in ("train_loop", "learner", "eval_loop")}

@@ -26,6 +26,7 @@ def test_this_is_the_release_it_should_be() -> None:
     assert gymnasium.__version__ >= "1.4" or group == "gym122"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("file", ["test_single.py", "test_vector.py", "test_auditor.py", "test_trajectories.py"])
 def test_episodes_are_recorded_rightly_in_this_release(file: str) -> None:
     # From the root, so that a spawned sub-process finds the tests' own recorder by its module name.

@@ -32,6 +32,7 @@ def column(run: Any, key: str, x: str | None = None) -> list[Any]:
     return [(row[x], row[key]) if x else row[key] for row in found if row[key] is not None]
 
 
+@pytest.mark.core
 def test_a_thousand_steps_of_a_scan_arrive_in_order(run: Any) -> None:
     traced = 0
 

@@ -121,6 +121,7 @@ def test_the_folder_is_that_of_the_document(muzero: Any) -> None:
     assert book.config["policy"]["batch_size"] == 16
 
 
+@pytest.mark.core
 def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any, reads_as: Any) -> None:
     book, _, native, _ = muzero
     numbers = 0
@@ -247,6 +248,7 @@ def test_everything_stands_as_before_when_the_recording_is_over(muzero: Any) -> 
     assert not hasattr(MuZeroCollector.collect, "__wrapped__")
 
 
+@pytest.mark.core
 def test_a_pipeline_of_di_engine_is_recorded(own_place: Path) -> None:
     from ding.entry import serial_pipeline
     from dizoo.classic_control.cartpole.config.cartpole_dqn_config import create_config, main_config

@@ -57,6 +57,7 @@ def assert_rows(tree: Any, samples: list[Any]) -> None:
         np.testing.assert_array_equal(np.asarray(tree), np.stack([np.asarray(sample) for sample in samples]))
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("data_format", ["hdf5", "arrow", "parquet"])
 @pytest.mark.parametrize(
     ("observed", "acted"),

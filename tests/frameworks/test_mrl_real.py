@@ -134,6 +134,7 @@ class Beside(native_log.Log):  # type: ignore[misc, name-defined]
             self.other.update_metric(name, value)
 
 
+@pytest.mark.core
 def test_both_logs_say_the_same_of_a_training(run: Any, capsys: pytest.CaptureFixture[str], reads_as: Any) -> None:
     mine = ours.Log(run)
     theirs = Beside(mine)

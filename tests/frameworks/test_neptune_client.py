@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rollbook
 from rollbook import sinks, testing
 from rollbook.protocols import Row
@@ -72,6 +74,7 @@ def test_the_articles_logger_writes_to_a_run_of_todays_client(own_place):
     assert '"value": 22.5, "step": 1' in found
 
 
+@pytest.mark.core
 def test_the_example_runs_as_it_stands_and_neptune_has_what_the_book_has(own_place):
     root = Path(__file__).parents[2]
     env = {**os.environ, "PYTHONPATH": str(root / "src")}

@@ -50,6 +50,7 @@ def mpe(name: str) -> Any:
     raise LookupError(name)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", ["simple_spread", "simple_tag"])
 def test_a_parallel_environment_is_recorded_and_behaves_as_before(name: str) -> None:
     book, module = Rows(), mpe(name)

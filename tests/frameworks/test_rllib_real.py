@@ -134,6 +134,7 @@ def equal(a: Any, b: Any) -> bool:
     return a == b or (a is not None and b is not None and math.isnan(a) and math.isnan(b))
 
 
+@pytest.mark.core
 def test_a_plain_training_loop_is_one_run_with_all_its_episodes_and_results(tmp_path: Path) -> None:
     config = small(num_envs_per_env_runner=2).callbacks(
         rllib.callbacks(tmp_path / "runs", project="plant", name="plain", episode_data=True, transitions=True)
@@ -190,6 +191,7 @@ def test_a_plain_training_loop_is_one_run_with_all_its_episodes_and_results(tmp_
     assert {row["component"]: row["sum"] for row in rewards if row["episode_id"] == one}["bonus"] == 2.5
 
 
+@pytest.mark.core
 def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_path: Path, reads_as: Any) -> None:
     config = small().callbacks(rllib.callbacks(tmp_path / "runs", episode_data=True))
     tuner = tune.Tuner(

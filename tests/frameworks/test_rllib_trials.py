@@ -91,6 +91,7 @@ def test_an_algorithm_inside_a_function_writes_into_the_run_of_the_trial(tmp_pat
     assert book.metrics(["train/return"]).num_rows == len(done)  # each episode; RLlib's mean has a key of its own
 
 
+@pytest.mark.core
 def test_a_restored_experiment_goes_on_in_the_run_of_its_trial(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
 

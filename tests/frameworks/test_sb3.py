@@ -70,6 +70,7 @@ def column(book: Book, key: str, x: str | None = None) -> list[Any]:
     return [(row[x], row[key]) if x else row[key] for row in found if row[key] is not None]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_every_number_of_the_native_files_is_in_the_book_at_its_native_step(
     algorithm: str, run: Any, own_place: Path, reads_as: Any

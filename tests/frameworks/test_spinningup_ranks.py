@@ -38,6 +38,7 @@ if how == "torch":  # gloo's threads do not survive an interpreter that just end
 """
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("how", ["mpi", "torch"])
 def test_two_processes_make_one_table_and_one_run(how: str, own_place: Path) -> None:
     program = own_place / "program.py"

@@ -62,6 +62,7 @@ def test_the_event_files_are_the_librarys_own(library: str, run: Any, own_place:
     assert read(own_place / "native") == read(own_place / "ours")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("library", [*NATIVE, "rollbook"])
 def test_the_book_holds_what_the_event_file_holds(library: str, run: Any, own_place: Path, reads_as: Any) -> None:
     program(SummaryWriter(own_place / "ours", run=run, events=library))

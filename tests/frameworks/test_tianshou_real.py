@@ -130,6 +130,7 @@ def test_the_logger_is_one_of_tianshous(run: Any) -> None:
     assert isinstance(RollbookLogger(run), BaseLogger)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("train", [lambda logger: off_policy(dqn(), logger), on_policy], ids=["DQN", "PPO"])
 def test_every_number_of_the_event_file_is_in_the_book_at_its_step(
     train: Any, run: Any, own_place: Path, reads_as: Any

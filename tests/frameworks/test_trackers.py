@@ -62,6 +62,7 @@ def wandb_history(folder: Path, number: int = 0) -> list[dict]:
     return found
 
 
+@pytest.mark.core
 def test_wandb_has_every_value_with_its_clocks_and_time(tmp_path):
     write(sinks.make("wandb", mode="offline", all=True), tmp_path)
     until = time.monotonic() + 30

@@ -132,6 +132,7 @@ def written(own_place: Path) -> list[dict[str, Any]]:
     return [row for file in files for row in parquet.read_table(file).to_pylist()]
 
 
+@pytest.mark.core
 def test_grpo_scalars_completions_rewards_and_advantages_are_what_trl_has(
     run: Any, own_place: Path, reads_as: Any
 ) -> None:

@@ -51,6 +51,7 @@ def book_rows(run: Any) -> list[dict[str, Any]]:
     return [{"step": row["step"], "data": {key: row[key] for key in ROWS[0]}} for row in found]
 
 
+@pytest.mark.core
 def test_verls_own_tracking_takes_the_back_end_and_both_say_the_same(run: Any, own_place: Path) -> None:
     register(run)
     log_all(native.Tracking("p", "e", ["file", "rollbook"], {"trainer": {}}))
