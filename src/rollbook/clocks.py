@@ -23,9 +23,10 @@ STANDARD = ("env_step", "gradient_step", "epoch", "episode", "policy_version", "
 """The clocks every run has, in the order in which they stand in a row."""
 
 _RESERVED = frozenset(
-    # what log() and scopes take; columns that say which row a row is; columns of rows in long form and of marks
-    "time at values self scope attempt writer lane seq index inferred "
-    "key type value integer digits mark keys payload table columns n".split()
+    ("time", "at", "values", "self")  # what log() and scopes take
+    + ("scope", "attempt", "writer", "lane", "seq", "index", "inferred")  # columns that say which row a row is
+    + ("key", "type", "value", "integer", "digits")  # of rows in long form
+    + ("mark", "keys", "payload", "table", "columns", "n")  # of marks and chunks
 )
 
 
