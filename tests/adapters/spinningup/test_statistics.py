@@ -141,3 +141,23 @@ def test_only_rank_0_has_files_and_all_write_to_one_run(world: World, tmp_path: 
         assert (row["MinEpRet"], row["MaxEpRet"]) == (0.0, 2.0)
     lines = (tmp_path / "exp" / "progress.txt").read_text().splitlines()
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [1.0, 2, np.float64(3.5), np.float32(0.1)],
+        [np.array(1.5, np.float32), np.array([2.0]), np.array([[3, 4]])],
+        [np.array([True, False]), np.array(2)],
+        [1.0, np.array([2.0, 3.0]), [4, (5, 6.0)], np.bool_(True)],
+    ],
+)
+def test_every_mixture_of_kinds_is_one_flat_array(stored: list[object]) -> None:
+    def flat(item: object) -> list[float]:
+        if isinstance(item, (list, tuple)):
+            return [number for inner in item for number in flat(inner)]
+        return [float(number) for number in np.asarray(item).reshape(-1)]
+
+    found = stats.as_samples(stored)
+    assert found.dtype == np.float64
+    assert found.tolist() == flat(stored)

@@ -358,7 +358,7 @@ class EpochLogger(Logger):
 
     def _keep_raw(self, values: dict[str, Any]) -> None:
         scope: Any = self._raw
-        plain = {key: value.item() if _is_single(value) else value for key, value in values.items()}
+        plain = {key: value if type(value) is float else _plain(value) for key, value in values.items()}
         scope.log(plain, epoch=self._epochs)
         for prefix, scope_name in (("", "train"), ("Test", "test")):
             if f"{prefix}EpRet" in values and f"{prefix}EpLen" in values:
@@ -387,9 +387,10 @@ class DummyLogger:
         return lambda *_args, **_kwargs: None
 
 
-def _is_single(value: Any) -> bool:
-    """A 0-d numpy array: as a number it takes the fast path. Tensors go as they are: their device may be busy."""
-    return getattr(value, "shape", None) == () and type(value).__module__ == "numpy"
+def _plain(value: Any) -> Any:
+    """A numpy array of one element as a number. Tensors go as they are: their device may be busy."""
+    kind = type(value)
+    return value.item() if kind.__module__ == "numpy" and value.size == 1 else value
 
 
 def _cell(value: Any) -> Any:

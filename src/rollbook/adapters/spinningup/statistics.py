@@ -85,6 +85,11 @@ def as_samples(stored: Any) -> NDArray[np.float64]:
 
     if not isinstance(stored, (list, tuple)):
         stored = [stored]
+    kinds = set(map(type, stored))
+    if kinds <= {float, int, np.float64, np.float32}:
+        return np.array(stored, dtype=np.float64)
+    if kinds == {np.ndarray}:
+        return np.concatenate([item.reshape(-1) for item in stored]).astype(np.float64, copy=False)
     parts = []
     for item in stored:
         if hasattr(item, "detach"):
