@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rollbook.capture import picture_files
-from rollbook.capture.encode import encode_spooled, locate, read_ledger
+from rollbook.capture.encode import SPOOL, encode_spooled, locate, read_ledger
 from rollbook.capture.media import Media
 from rollbook.errors import LoggingFailed
 
@@ -374,6 +374,22 @@ def test_the_oldest_files_go_beyond_the_bounds_and_the_bill_says_so(media: Media
     assert (bill["files"], bill["evicted"], bill["keep_bytes"]) == (2, 4, int(size * 2.5))
     assert bill["bytes"] == sum((recorder.folder / path).stat().st_size for path in paths[4:])
     assert bill["spooled_bytes"] == media.bytes_kept == 6 * 2500
+
+
+def test_a_run_says_how_many_files_it_keeps_and_the_bill_says_it_too(media: Media, recorder: Any) -> None:
+    assert (media.bill()["keep_files"], media.bill()["keep_bytes"]) == (2000, 2 * 1024**3)
+    media.keep(files=2)
+    paths = [media.log_image(recorder, f"k{i}", np.zeros((4, 4), np.uint8)) for i in range(3)]
+    encode_spooled(recorder.folder)
+    assert [os.path.exists(recorder.folder / path) for path in paths] == [False, True, True]
+    media.keep(bytes=10_000)
+    bill = media.bill()
+    assert (bill["files"], bill["evicted"], bill["keep_files"], bill["keep_bytes"]) == (2, 1, 2, 10_000)
+    media.keep(files=0, bytes=5_000)
+    assert (media.bill()["keep_files"], media.bill()["keep_bytes"]) == (2, 5_000)
+    assert recorder.counts["media_bound"] == 1
+    (recorder.folder / SPOOL / "keep.json").write_text('{"keep_files": "all"}')
+    assert encode_spooled(recorder.folder)["keep_files"] == 2000
 
 
 def test_encoding_can_be_done_in_portions_oldest_first(media: Media, recorder: Any) -> None:

@@ -38,7 +38,7 @@ def test_play_finds_the_film_of_an_episode(start: Start) -> None:
     for which in ("best", "worst", "last", "e2"):
         done = CliRunner().invoke(play, [str(run.folder), "--episode", which, "--no-open"])
         assert done.exit_code == 0, done.output
-        shown[which] = Path(done.output.strip())
+        shown[which] = Path(done.stdout.strip())
         assert shown[which].stat().st_size > 0
     assert shown["best"] != shown["worst"] != shown["last"]
     assert shown["last"] == shown["e2"]

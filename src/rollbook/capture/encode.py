@@ -14,16 +14,25 @@ from rollbook.capture.picture_files import FILM_FORMATS, write_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-__all__ = ["KEEP_BYTES", "KEEP_FILES", "SPOOL", "encode_spooled", "locate", "read_ledger"]
+__all__ = [
+    "KEEP_BYTES",
+    "KEEP_FILES",
+    "SPOOL",
+    "encode_spooled",
+    "locate",
+    "read_bounds",
+    "read_ledger",
+    "write_bounds",
+]
 
 SPOOL = "media/.spool"
 KEEP_FILES, KEEP_BYTES = 2_000, 2 * 1024**3
 """How many media files, and how many bytes of them, a run keeps unless told otherwise; the oldest go first."""
 
-_LEDGER = "ledger.json"
+_LEDGER, _BOUNDS = "ledger.json", "keep.json"
 _LARGEST_SIDE = 2**15
 _STALE_SECONDS = 3600.0  # an unfinished file that nobody has written to for so long has lost its process
 
@@ -31,8 +40,8 @@ _STALE_SECONDS = 3600.0  # an unfinished file that nobody has written to for so 
 def encode_spooled(
     run_folder: str | os.PathLike[str],
     *,
-    keep_files: int = KEEP_FILES,
-    keep_bytes: int = KEEP_BYTES,
+    keep_files: int | None = None,
+    keep_bytes: int | None = None,
     most: int | None = None,
 ) -> dict[str, Any]:
     """Encode what waits in a run's spool, oldest first, then delete the oldest files beyond the bounds.
@@ -42,7 +51,8 @@ def encode_spooled(
     Never raises for what it finds; two callers at once do the same work twice and no harm.
 
     Args:
-      keep_files, keep_bytes: at most so many of the files made here stay, the newest ones.
+      keep_files, keep_bytes: at most so many of the files made here stay, the newest ones; None means what the run
+        says (`Media.keep`).
       most: stop after so many files; None encodes all.
     Returns:
       The ledger: files, bytes, encoded, evicted, evicted_bytes, failed, errors (the last ones), waiting, keep_files,
@@ -53,10 +63,16 @@ def encode_spooled(
     folder = os.fspath(run_folder)
     spool = os.path.join(folder, SPOOL)
     try:
-        notes = sorted((name for name in os.listdir(spool) if name.endswith(".json") and name != _LEDGER), key=_moment)
+        notes = sorted(
+            (name for name in os.listdir(spool) if name.endswith(".json") and name not in (_LEDGER, _BOUNDS)),
+            key=_moment,
+        )
     except OSError:
         return read_ledger(folder)
     ledger = read_ledger(folder)
+    bounds = read_bounds(folder)
+    keep_files = bounds.get("keep_files", KEEP_FILES) if keep_files is None else keep_files
+    keep_bytes = bounds.get("keep_bytes", KEEP_BYTES) if keep_bytes is None else keep_bytes
     done = 0
     for name in notes if most is None else notes[:most]:
         stem = os.path.join(spool, name[: -len(".json")])
@@ -86,6 +102,27 @@ def encode_spooled(
     ledger["keep_files"], ledger["keep_bytes"] = keep_files, keep_bytes
     _write_ledger(spool, ledger)
     return ledger
+
+
+def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) -> None:
+    """Say how many files and bytes of media this run keeps; whoever encodes next abides by it."""
+    spool = os.path.join(run_folder, SPOOL)
+    os.makedirs(spool, exist_ok=True)
+    beside = os.path.join(spool, f"{_BOUNDS}.{os.getpid()}.tmp")
+    with open(beside, "w", encoding="utf-8") as file:
+        json.dump(dict(bounds), file)
+    os.replace(beside, os.path.join(spool, _BOUNDS))
+
+
+def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
+    """keep_files and keep_bytes as the run says them; a bound that it leaves open is missing."""
+    try:
+        with open(os.path.join(run_folder, SPOOL, _BOUNDS), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    said = {name: found.get(name) for name in ("keep_files", "keep_bytes")} if isinstance(found, dict) else {}
+    return {name: value for name, value in said.items() if type(value) is int and value >= 1}
 
 
 def read_ledger(run_folder: str | os.PathLike[str]) -> dict[str, Any]:

@@ -137,7 +137,35 @@ class Media:
 
     def bill(self) -> dict[str, Any]:
         """Bytes handed over by this process; files and bytes kept, evicted and failed so far; what is kept at most."""
-        return {"spooled_bytes": self.bytes_kept, **encode.read_ledger(self._folder)}
+        return {
+            "spooled_bytes": self.bytes_kept,
+            **encode.read_ledger(self._folder),
+            **encode.read_bounds(self._folder),
+        }
+
+    def keep(self, files: int | None = None, bytes: int | None = None) -> None:
+        """Say how many media files, and how many bytes of them, the run keeps; beyond that the oldest are deleted.
+
+        Holds for all processes and lives of the run, from the next file on. None leaves a bound as it is; what is no
+        whole number from 1 is counted and changes nothing.
+        """
+        found = encode.read_bounds(self._folder)
+        for name, value in (("files", files), ("bytes", bytes)):
+            if value is None:
+                continue
+            if type(value) is not int or value < 1:
+                self._count(
+                    "media_bound",
+                    1,
+                    f"run.media.keep({name}={value!r}): a bound is a whole number from 1; the present one stays. Leave "
+                    "it out to keep that",
+                )
+                continue
+            found[f"keep_{name}"] = value
+        try:
+            encode.write_bounds(self._folder, found)
+        except OSError as err:
+            self._count("media_failed", 1, f"run.media.keep(): the bounds could not be written: {err}")
 
     def _keep(
         self,

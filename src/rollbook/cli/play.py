@@ -63,8 +63,7 @@ def _said(book: Book, path: Path) -> str:
         if row.get("episode_id") and Path(str(row["path"])).stem == path.stem:
             episode = book.episode(str(row["episode_id"]))
             film = f"{number(row.get('frames'))} frames at {number(row.get('fps'))} a second"
-            return (
-                f"episode {clean(episode.id)}: return {number(episode.get('return'))}, "
-                f"{number(episode.get('length'))} steps, {end_of(episode)}; {film}"
-            )
+            length = f", {number(episode['length'])} steps" if episode.get("length") is not None else ""
+            end = f", {end_of(episode)}" if end_of(episode) != "-" else ""
+            return f"episode {clean(episode.id)}: return {number(episode.get('return'))}{length}{end}; {film}"
     return path.name
