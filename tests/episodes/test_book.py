@@ -248,6 +248,26 @@ def test_samples_are_searched_sorted_and_joined_by_clock(new_run: Any) -> None:
     assert book.metrics(["samples/unique"])["samples/unique"].to_pylist() == [4, 5, 6]
 
 
+def test_each_different_item_has_a_first_and_a_last_time_it_was_seen(new_run: Any) -> None:
+    run = new_run()
+    run.log_samples(["a", "b"], reward=[1.0, 2.0])
+    run.log_samples(["b", {"x": 1}], reward=[3.0, 4.0], ids=["mine", "too"])
+    run.log_samples([{"x": 1}, "b", "b"], reward=[5.0, 6.0, 7.0])
+    book = run.book
+    found = book.samples(unique=True, order_by="item")
+    names = ("item", "reward", "times_seen", "first_seen", "last_seen")
+    assert list(zip(*(found[name].to_pylist() for name in names), strict=True)) == [
+        ("a", 1.0, 1, 0, 0),
+        ("b", 7.0, 4, 0, 2),
+        ('{"x": 1}', 5.0, 2, 1, 2),
+    ]
+    times = book.samples()["time"].to_pylist()
+    assert found["first_time"].to_pylist() == [times[0], times[1], times[3]]
+    assert found["time"].to_pylist() == [times[0], times[6], times[4]]
+    assert book.samples("times_seen > 3", unique=True)["item"].to_pylist() == ["b"]
+    assert book.samples(unique=True, limit=1).num_rows == 1
+
+
 def test_scopes_of_a_run_share_what_was_seen(new_run: Any) -> None:
     run = new_run()
     assert run.log_samples(["a"]).new == [True]

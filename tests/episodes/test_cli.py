@@ -109,6 +109,12 @@ def test_items_stand_last_on_one_line_and_cannot_play_with_the_terminal(root: Pa
     assert "0.9" in lines[1]
 
 
+def test_different_items_are_listed_with_how_often_they_were_seen(root: Path) -> None:
+    lines = call(root, "samples", "--unique", "--order-by", "reward", columns=110).stdout.splitlines()
+    assert lines[0].split()[1:4] == ["times_seen", "first_seen", "last_seen"]
+    assert [line.split()[1] for line in lines[1:]] == ["1", "1", "1"]
+
+
 def test_one_episode_is_shown_with_all_that_was_kept_of_it(root: Path) -> None:
     shown = call(root, "episodes", "--episode", "best").stdout
     assert "return 5 over 5 steps" in shown

@@ -69,6 +69,7 @@ def episodes(
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
 @click.option("--limit", default=20, show_default=True, help="How many rows at most.")
+@click.option("--unique", is_flag=True, help="One row for each different item, and how often it was seen.")
 @click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
 @format_options
 def samples(
@@ -77,6 +78,7 @@ def samples(
     where: str | None,
     order_by: str | None,
     limit: int,
+    unique: bool,
     wide: bool,
     as_json: bool,
     as_csv: bool,
@@ -87,15 +89,22 @@ def samples(
     Examples:
       rollbook samples last --where "reward > 1" --order-by "reward desc"
       rollbook samples last --where "item like '%sorry%'" --json
+      rollbook samples last --unique --order-by "times_seen desc"
     """
     book = find_book(run, root)
-    found, more = _rows(book, "samples", where, order_by, limit)
+    if unique:
+        found = book.samples(where, order_by, limit + 1, unique=True)
+        found, more = found.slice(0, limit), found.num_rows > limit
+    else:
+        found, more = _rows(book, "samples", where, order_by, limit)
     if as_json or as_csv:
         print_arrow(found, as_json=as_json, as_csv=as_csv)
     else:
         names = [name for name in _useful(found) if name not in ("item", *_LAST_OF_SAMPLES)]
         clocks = [name for name in book.clocks if name in names]
-        first = [name for name in (*clocks[:1], "group", "is_new") if name in names]
+        names = [name for name in names if not unique or name not in ("is_new", "first_time")]
+        seen = ("times_seen", "first_seen", "last_seen") if unique else ("is_new",)
+        first = [name for name in (*clocks[:1], "group", *seen) if name in _useful(found)]
         own = [name for name in names if name not in (*clocks, "batch")]
         last = [name for name in (*clocks, "batch", *_LAST_OF_SAMPLES) if name in _useful(found)]
         names = list(dict.fromkeys([*first, *own, *last, "item"]))

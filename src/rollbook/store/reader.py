@@ -37,7 +37,7 @@ from rollbook.store.pieces import Pieces, RunFiles
 from rollbook.store.sealed import SealedRows
 from rollbook.store.select import canonical_keys, select_metrics
 from rollbook.store.series import Series
-from rollbook.store.sql import Database
+from rollbook.store.sql import Database, unique_samples
 from rollbook.store.tables import binned, read_metrics_rows, read_table
 
 __all__ = ["Book"]
@@ -321,16 +321,27 @@ class Book:
         order_by: str | None = None,
         limit: int | None = None,
         attempts: Attempts = "effective",
+        *,
+        unique: bool = False,
     ) -> pa.Table:
-        """The logged samples; `where` and `order_by` are SQL, such as "reward > 1" and "reward desc"."""
-        if where is None and order_by is None:
-            table = self.table("samples", attempts)
+        """The logged samples.
+
+        Args:
+          where, order_by: SQL, such as "reward > 1" and "reward desc".
+          limit: at most so many rows.
+          attempts: "effective", "all", or attempt numbers.
+          unique: one row for each different item: its newest one, with `times_seen`, `first_seen` and `last_seen`
+            (batches) and `first_time`; `time` is when it was seen last. `where` is about these rows.
+        """
+        table = self.table("samples", attempts)
+        if not (where or order_by or unique):
             return table if limit is None else table.slice(0, limit)
-        query = "select * from samples"
+        source = unique_samples(table.column_names) if unique else "samples"
+        query = f"select * from {source}"
         query += f" where {where}" if where else ""
         query += f" order by {order_by}" if order_by else ""
         query += f" limit {int(limit)}" if limit is not None else ""
-        return Database(lambda name: self.table(name, attempts)).arrow(query, ["samples"])
+        return Database(lambda name: table).arrow(query, ["samples"])
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """How long stages took: name (a/b for nested ones) and seconds."""

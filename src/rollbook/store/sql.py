@@ -10,13 +10,27 @@ import pyarrow as pa
 
 from rollbook._optional import need
 
-__all__ = ["Database", "named_tables"]
+__all__ = ["Database", "named_tables", "unique_samples"]
 
 
 def named_tables(query: str, tables: Iterable[str]) -> list[str]:
     """The tables that a query may mean: those whose name stands in it as a word."""
     words = {word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", query)}
     return [table for table in tables if table.lower() in words]
+
+
+def unique_samples(columns: Iterable[str]) -> str:
+    """A subquery of `samples` with the newest row of each different item, and how often and since when it was seen."""
+    known = set(columns)
+    # Items that were logged with ids of the caller's have the digits of their content in a column of its own.
+    item = "coalesce(content, sample_id)" if "content" in known else "sample_id"
+    order = ", ".join(f'"{name}" desc' for name in ("batch", "time", "index") if name in known)
+    first = 'min("batch") over items as first_seen, max("batch") over items as last_seen, min("time") over items'
+    counted = f"count(*) over items as times_seen, {first} as first_time"
+    place = f"row_number() over (partition by {item} order by {order}) as place"
+    own = "* exclude (first_seen)" if "first_seen" in known else "*"
+    rows = f"select {own}, {counted}, {place} from samples window items as (partition by {item})"
+    return f"(select * exclude (place) from ({rows}) where place = 1) as unique_samples"
 
 
 class Database:
