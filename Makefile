@@ -46,11 +46,12 @@ bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into b
 test-slow: $(VENV)/.has-dev  ## the tests that need a machine for themselves
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-# Part of `test`: environments are made once; one that cannot be had (no such wheel, no network) is named, not a failure.
+# Part of `test`: of each framework a short real training. Environments are made once; one that cannot be had here (no
+# such wheel, no network) is named, not a failure.
 frameworks: $(VENV)/.has-dev
-	$(BIN)/python scripts/framework_env.py --test --allow-missing
+	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 12 -- -m core -q --disable-warnings
 
-test-frameworks:  ## real frameworks, each group of pins in an environment of its own under .venvs
+test-frameworks:  ## all tests in the real frameworks, each group of pins in an environment under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)
 
 $(BIN)/python:

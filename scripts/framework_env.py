@@ -7,6 +7,7 @@
     python scripts/framework_env.py --test main -- -k sb3     only one group; what follows -- goes to pytest
     python scripts/framework_env.py --test -- -m core         of each group only the short training that stands for it
     python scripts/framework_env.py --test --allow-missing    name the environments that cannot be made, test the others
+    python scripts/framework_env.py --test --minutes 12       begin no group after that; name those that were left out
 
 One environment cannot hold all frameworks: their pins contradict each other. torch goes in first, by plain pip, so that
 the wheel pip is told of (a local one, or `PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`) is the one used.
@@ -197,8 +198,13 @@ def alone(name: str) -> Iterator[None]:
 
 
 def call(*command: str | Path, env: dict[str, str] | None = None) -> None:
-    """Run a command; on failure, show what it said and stop."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=env, check=False)
+    """Run a command; on failure, or after a quarter of an hour, show what it said and stop."""
+    try:
+        done = subprocess.run(
+            [str(c) for c in command], capture_output=True, text=True, env=env, timeout=900, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"this command did not end within 15 minutes:\n  {' '.join(map(str, command))}") from None
     if done.returncode:
         tail = (done.stdout + done.stderr)[-6000:]
         raise Failed(f"this command failed with status {done.returncode}:\n  {' '.join(map(str, command))}\n{tail}")
@@ -269,21 +275,29 @@ def groups_of(path: Path) -> tuple[str, ...]:
     raise Failed(f"{path.name} has no line GROUPS = (…): say in which environments it runs ({', '.join(GROUPS)})")
 
 
-def run_tests(wanted: Sequence[str], pytest_args: Sequence[str], *, allow_missing: bool = False) -> int:
+def run_tests(
+    wanted: Sequence[str], pytest_args: Sequence[str], *, allow_missing: bool = False, minutes: float = float("inf")
+) -> int:
     """Run every test file of tests/frameworks with the interpreters of its groups; 0 if all passed.
 
     While one group is tested the next environment is made. An environment that cannot be made ends everything, or,
-    where that is allowed, is named at the end with the reason, and its tests are not run.
+    where that is allowed, is named at the end with the reason, and its tests are not run; so are the groups whose turn
+    has not come after `minutes`.
     """
     files: dict[str, list[Path]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         for name in groups_of(path):
             if not wanted or name in wanted:
                 files.setdefault(name, []).append(path)
-    worst, told, missing = 0, [], {}
+    worst, told, missing, start = 0, [], {}, time.monotonic()
     with ThreadPoolExecutor(1) as builder:
         made = {name: builder.submit(build, name) for name in files}
         for name, paths in files.items():
+            left = minutes * 60 - (time.monotonic() - start)
+            if left <= 0:
+                made[name].cancel()
+                missing[name] = f"Its turn had not come after {minutes:g} minutes."
+                continue
             try:
                 python = made[name].result()
             except (Failed, OSError, subprocess.SubprocessError) as error:
@@ -300,7 +314,7 @@ def run_tests(wanted: Sequence[str], pytest_args: Sequence[str], *, allow_missin
                 worst = status
     say("\n== frameworks\n" + "\n".join(told))
     for name, reason in missing.items():
-        say(f"\n{name:<10} NOT TESTED: its environment cannot be made here.\n{reason}")
+        say(f"\n{name:<10} NOT TESTED. {reason}")
     return worst
 
 
@@ -323,6 +337,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--allow-missing", action="store_true", help="with --test: an environment that cannot be made is no failure"
     )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="with --test: begin no group after that")
     parser.add_argument("--force", action="store_true", help="make the environments anew")
     args = parser.parse_args(ours)
     for name in args.groups:
@@ -336,7 +351,7 @@ def main(argv: Sequence[str]) -> int:
         for name in args.groups or GROUPS:
             shutil.rmtree(HOME / name, ignore_errors=True)
     if args.test:
-        return run_tests(args.groups, theirs, allow_missing=args.allow_missing)
+        return run_tests(args.groups, theirs, allow_missing=args.allow_missing, minutes=args.minutes)
     for name in args.groups or GROUPS:
         build(name)
     return 0
