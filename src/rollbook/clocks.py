@@ -22,12 +22,12 @@ UNKNOWN = -(2**63)
 STANDARD = ("env_step", "gradient_step", "epoch", "episode", "policy_version", "step")
 """The clocks every run has, in the order in which they stand in a row."""
 
-_RESERVED = frozenset(
-    ("time", "at", "values", "self")  # what log() and scopes take
-    + ("scope", "attempt", "writer", "lane", "seq", "index", "inferred")  # columns that say which row a row is
-    + ("key", "type", "value", "integer", "digits")  # of rows in long form
-    + ("mark", "keys", "payload", "table", "columns", "n")  # of marks and chunks
-)
+_RESERVED = {
+    *("time", "at", "values", "self"),  # what log() and scopes take
+    *("scope", "attempt", "writer", "lane", "seq", "index", "inferred"),  # columns that say which row a row is
+    *("key", "type", "value", "integer", "digits"),  # of rows in long form
+    *("mark", "keys", "payload", "table", "columns", "n"),  # of marks and chunks
+}
 
 
 def as_clock(value: object) -> int | None:

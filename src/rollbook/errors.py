@@ -123,10 +123,16 @@ class RollbookWarning(UserWarning):
     """Something was refused, dropped or changed; said once per cause."""
 
 
+_MOST_CHOICES = 60
+
+
 def did_you_mean(asked: str, choices: list[str]) -> str:
     """The tail of an error message: the nearest choice, if one is near, then all of them, sorted."""
     import difflib
 
     near = difflib.get_close_matches(asked, choices, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{hint} Available: {', '.join(sorted(choices)) or 'none'}."
+    # Names come from files, too: what could drive a terminal is written out.
+    shown = [name if name.isprintable() and name else repr(name) for name in sorted(choices)[:_MOST_CHOICES]]
+    more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""
+    return f"{hint} Available: {', '.join(shown) or 'none'}{more}."

@@ -177,12 +177,12 @@ class Scope:
             self.clock(**{name: column[-1]})
 
     def log_text(self, key: str, text: str, **clocks: Any) -> None:
-        """Keep a text under a key."""
-        self.record("text", {"key": f"{self._channel.prefix}{key}", "text": text}, **clocks)
+        """Keep a text under a key. What is no text is kept as `str` writes it."""
+        self._guard(lambda: self.record("text", {"key": f"{self._channel.prefix}{key}", "text": str(text)}, **clocks))
 
     def note(self, text: str, **clocks: Any) -> None:
         """Keep a remark of the person who runs the training; notes have the key "note"."""
-        self.record("text", {"key": "note", "text": text}, **clocks)
+        self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:
         """Keep a distribution: an array of numbers, or a `rollbook.values.Histogram`.
@@ -190,11 +190,17 @@ class Scope:
         Up to 4,096 numbers are kept raw and binned when read; more are binned now (64 bins), with their exact minimum,
         maximum, sum and sum of squares.
         """
-        self._guard(
-            lambda: self.record(
-                "histograms", {"key": [f"{self._channel.prefix}{key}"], **histogram_columns(values)}, **clocks
-            )
-        )
+        full = f"{self._channel.prefix}{key}"
+        self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
+
+    def _binned(self, key: str, values: Any) -> dict[str, Any]:
+        try:
+            return histogram_columns(values)
+        except (TypeError, ValueError) as err:
+            raise BadInput(
+                f"log_histogram({key!r}, …): found {type(values).__name__} ({err}); pass numbers, an array of numbers "
+                "or a rollbook.values.Histogram"
+            ) from None
 
     def log_image(self, key: str, image: Any, **clocks: Any) -> None:
         """Keep a picture: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1]."""
@@ -308,6 +314,8 @@ class Scope:
         """A scope below this one. `at`: a checkpoint (or its id); rows then stand at its clocks, however late they
         come.
         """
+        if not isinstance(name, str) or not name.strip("/"):
+            raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
         return self.run.open_scope(f"{self._channel.prefix}{name}", at)
 
     def _guard(self, work: Callable[..., Any], *arguments: Any) -> None:
@@ -633,8 +641,15 @@ class Run(Scope):
         if self.config:
             from rollbook.capture.config import plain
 
-            self.about["config"] = plain(dict(self.config))[0]
-        self.about["summary"] = dict(self.summary)
+            config = plain(dict(self.config))[0]
+            if repr(config) != repr(self.about.get("config")):  # also something deep inside of it
+                self.config_changed = True
+            self.about["config"] = config
+        self.about["summary"] = {}
+        if self.summary:
+            from rollbook.capture.config import plain
+
+            self.about["summary"] = plain(dict(self.summary))[0]
         self.about["drops"] = dict(self.writer.bill.counts)
         try:
             write_about(self._folder, self.about)
@@ -645,7 +660,9 @@ class Run(Scope):
         self.config_changed = True
 
     def _summary_changed(self, key: str) -> None:
-        self.writer.frame({"mark": "summary", "values": {key: self.summary.get(key)}})
+        from rollbook.capture.config import plain
+
+        self._guard(lambda: self.writer.frame({"mark": "summary", "values": plain({key: self.summary.get(key)})[0]}))
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.
@@ -745,9 +762,18 @@ class _Watched(dict):  # type: ignore[type-arg]
         self._changed(key)
         return value
 
+    def popitem(self) -> tuple[str, Any]:
+        key, value = super().popitem()
+        self._changed(key)
+        return key, value
+
     def clear(self) -> None:
         for key in list(self):
             del self[key]
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
+        self.update(other)
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)

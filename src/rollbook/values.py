@@ -107,13 +107,23 @@ def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> 
     above = (*above, id(values))
     for name, value in values.items():
         key = f"{prefix}{name}"
-        if hasattr(value, "items") and hasattr(value, "keys"):
-            if id(value) in above:
-                yield key, repr(value)
-            else:
-                yield from _flatten(value, f"{key}/", above)
-        else:
+        if not _is_mapping(value):
             yield key, value
+        elif id(value) in above:
+            yield key, repr(value)
+        else:
+            yield from _flatten(value, f"{key}/", above)
+
+
+def _is_mapping(value: Any) -> bool:
+    try:
+        if not (hasattr(value, "items") and hasattr(value, "keys")):
+            return False
+        for _ in value.items():
+            break
+    except Exception:  # an object that raises whatever it is asked for
+        return False
+    return True
 
 
 def scalar_of(value: Any) -> float | int | bool | None:

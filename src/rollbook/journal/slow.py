@@ -134,7 +134,11 @@ class Slow:
             columns = {"key": list(parts.texts), "text": list(parts.texts.values())}
             writer.frame({"table": "text", **common, "n": len(parts.texts), "columns": columns})
         for key, array in parts.arrays.items():
-            columns = {"key": [key], **histogram_columns(array)}
+            try:
+                columns = {"key": [key], **histogram_columns(array)}
+            except Exception as err:
+                self._refuse(key, array, f" ({type(err).__name__}: {err})")
+                continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
         for key, array in parts.device_arrays.items():
             writer.defer_array(key, array, {"table": "histograms", **common})
@@ -143,42 +147,48 @@ class Slow:
         parts = _Parts()
         prefix = self._channel.prefix
         for name, value in flatten(values):
-            key = f"{prefix}{name}"
-            kind = type(value)
-            if kind in _PLAIN:
-                parts.numbers[key] = value
-            elif value is None:
-                parts.same_keys = False
-            elif isinstance(value, (str, bytes, bytearray)):
-                text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
-                parts.texts[key] = text
-            elif deferred.is_tracer(value):
-                self._writer.bill.count(
-                    "tracer",
-                    message=f"log({{{name!r}: …}}) was called inside a JAX transformation, where there is no number "
-                    f"yet; "
-                    "it was not kept. Use rollbook.adapters.jax.log there",
-                )
-            elif isinstance(value, Histogram):
-                parts.arrays[key] = value
-            elif deferred.is_deferred(value):
-                single = deferred.elements(value) == 1
-                (parts.deferred if single else parts.device_arrays)[key] = deferred.copy_on_device(value)
-            else:
-                number = scalar_of(value)
-                if number is not None:
-                    parts.numbers[key] = number
-                elif _is_array(value):
-                    parts.arrays[key] = value
-                else:
-                    self._writer.bill.count(
-                        "unloggable",
-                        message=f"log({{{name!r}: …}}): a {kind.__name__} is no number, text or array of numbers; it "
-                        f"was "
-                        "not kept, the rest of the row was. Convert it first",
-                    )
+            if type(value) in _PLAIN:
+                parts.numbers[f"{prefix}{name}"] = value
+                continue
+            try:
+                self._sort_odd(parts, f"{prefix}{name}", value)
+            except LoggingFailed:
+                raise
+            except Exception as err:  # an accessor of the caller's object failed
+                self._refuse(name, value, f" ({type(err).__name__}: {err})")
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
         return parts
+
+    def _sort_odd(self, parts: _Parts, key: str, value: Any) -> None:
+        if value is None:
+            parts.same_keys = False
+        elif isinstance(value, (str, bytes, bytearray)):
+            text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
+            parts.texts[key] = text
+        elif deferred.is_tracer(value):
+            self._writer.bill.count(
+                "tracer",
+                message=f"log({{{key!r}: …}}) was called inside a JAX transformation, where there is no number yet; "
+                "it was not kept. Use rollbook.adapters.jax.log there",
+            )
+        elif isinstance(value, Histogram):
+            parts.arrays[key] = value
+        elif deferred.is_deferred(value):
+            single = deferred.elements(value) == 1
+            (parts.deferred if single else parts.device_arrays)[key] = deferred.copy_on_device(value)
+        elif (number := scalar_of(value)) is not None:
+            parts.numbers[key] = number
+        elif _is_array(value):
+            parts.arrays[key] = value
+        else:
+            self._refuse(key, value)
+
+    def _refuse(self, key: str, value: Any, why: str = "") -> None:
+        self._writer.bill.count(
+            "unloggable",
+            message=f"log({{{key!r}: …}}): a {type(value).__name__} is no number, text or array of numbers{why:.300}; "
+            "it was not kept, the rest of the row was. Convert it first",
+        )
 
     def _row(self, values: Mapping[str, Any], parts: _Parts, clocks: list[int]) -> None:
         writer, channel = self._writer, self._channel
@@ -276,6 +286,10 @@ def histogram_columns(value: Any) -> dict[str, Any]:
     if str(getattr(detached, "dtype", "")).endswith("bfloat16"):  # numpy has no such type
         detached = detached.float()
     array = np.asarray(detached).reshape(-1)
+    if array.dtype.kind == "O":
+        array = np.array([float(item) for item in array.tolist()])
+    elif array.dtype.kind not in "fiub":
+        raise TypeError(f"its elements are {array.dtype}")
     if array.size <= MAX_RAW_ARRAY:
         return {"values": [array.tolist()]}
     array = array.astype(np.float64, copy=False)
