@@ -90,6 +90,13 @@ def test_a_key_that_comes_more_often_than_the_view_is_drawn_is_shown_as_a_mean()
     assert "~ mean of 10 s" in "\n".join(lines(board))
 
 
+def test_a_count_is_shown_as_it_stands_however_often_it_comes():
+    board = board_of(*(row(i / 10, {"steps": i, "lives": 3 - i % 2}) for i in range(300)))
+    board.drawn()
+    assert (board.keys["steps"].shown, board.keys["steps"].is_mean) == (299, False)
+    assert (board.keys["lives"].shown, board.keys["lives"].is_mean) == (2.5, True)
+
+
 def test_memory_is_bounded_whatever_arrives():
     board = Board()
     for i in range(30_000):

@@ -143,7 +143,7 @@ def _elapsed(board: Board, now: float | None) -> float:
 
 
 def _legend(board: Board, width: int, paint: _Paint) -> str:
-    if not any(key.is_frequent for key in board.keys.values()):
+    if not any(key.is_mean for key in board.keys.values()):
         return ""
     return f"{paint.dim}{f'~ mean of {MEAN_SECONDS} s':>{width}}{paint.end}"
 
@@ -293,7 +293,7 @@ def _side_by_side(blocks: Sequence[Sequence[tuple[str, int]]], columns: int, cel
 
 def _number(name: str, key: Key) -> str:
     write = size if name.endswith("_bytes") else short
-    return f"~{write(key.shown)}" if key.is_frequent else write(key.shown)
+    return f"~{write(key.shown)}" if key.is_mean else write(key.shown)
 
 
 def _rank(key: str) -> int:

@@ -40,20 +40,22 @@ class Key:
     """One key: its last value, the mean of its latest ones, and the shape of its curve so far.
 
     Attributes:
-      is_frequent: whether it comes at least as often as the view is drawn; then the mean is what says something.
+      is_frequent: whether it comes at least as often as the view is drawn.
     """
 
-    __slots__ = ("_drawings", "_recent", "_since_drawn", "is_frequent", "last", "trend")
+    __slots__ = ("_drawings", "_grows", "_recent", "_since_drawn", "is_frequent", "last", "trend")
 
     def __init__(self) -> None:
         self.last = math.nan
         self.trend = Trend()
         self.is_frequent = False
+        self._grows = True
         self._recent: deque[tuple[float, float]] = deque(maxlen=MEAN_OF)
         self._since_drawn = self._drawings = 0
 
-    def take(self, value: float, time: float) -> None:
-        """Take the next value."""
+    def take(self, value: float, time: float, is_count: bool = False) -> None:
+        """Take the next value; `is_count` says that it was logged as a whole number."""
+        self._grows = self._grows and is_count and not value < self.last
         self.last = value
         self._recent.append((time, value))
         self._since_drawn += 1
@@ -66,9 +68,14 @@ class Key:
         self._since_drawn = 0
 
     @property
+    def is_mean(self) -> bool:
+        """Whether what is shown is a mean: so with a frequent key, unless integers that never fall count something."""
+        return self.is_frequent and not self._grows
+
+    @property
     def shown(self) -> float:
-        """The number to show: the last one, or for a frequent key the mean of the last ten seconds."""
-        if not self.is_frequent:
+        """The number to show: the last one, or the mean of the last ten seconds."""
+        if not self.is_mean:
             return self.last
         since = self._recent[-1][0] - MEAN_SECONDS
         finite = [value for time, value in self._recent if time > since and math.isfinite(value)]
@@ -187,7 +194,7 @@ class Board:
             if len(self.keys) >= MOST_KEYS:
                 return
             found = self.keys[key] = Key()
-        found.take(number, time)
+        found.take(number, time, isinstance(value, int))
         if isinstance(value, int) and abs(value) < 2**53:
             found.last = value  # shown as the whole number it is
 
