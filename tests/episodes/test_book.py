@@ -21,7 +21,7 @@ import rollbook
 from rollbook import _ending
 from rollbook.capture.episodes import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
-from rollbook.store import encode
+from rollbook.store import encode, near
 from rollbook.store.parts import Part
 from rollbook.store.reader import Book
 from rollbook.store.seal import seal
@@ -189,6 +189,53 @@ def test_reading_the_steps_of_one_episode_costs_about_that_episode(
     rows.clear()
     assert book.steps("nobody").num_rows == 0
     assert sum(rows) == 0
+
+
+def test_looking_around_a_point_reads_the_clock_and_the_blocks_beside_it(
+    new_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encode, "TRAJECTORY_ROWS", 50)
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True, clock="env_step")
+    for episode in range(100):
+        recorder.begin(obs=[float(episode)])
+        for t in range(9):
+            recorder.step(1.0, t == 8, action=t, next_obs=[t + 1.0])
+        if episode % 10 == 0:
+            run.log_samples(["item"], reward=[float(episode)])
+    run.writer.close()
+    seal(run.folder, final=True)
+    whole = Book(run.folder).at(rows=4, env_step=450)
+    monkeypatch.setattr(near, "_MANY_ROWS", 5)
+    book = Book(run.folder)
+    rows: list[int] = []
+    read = Part.read
+
+    def counted(part: Part, columns: Any = None, groups: Any = None) -> Any:
+        table = read(part, columns, groups)
+        rows.append(table.num_rows if columns is None else 0)
+        return table
+
+    monkeypatch.setattr(Part, "read", counted)
+    found = book.at(rows=4, env_step=450)
+    assert found.keys() == whole.keys() >= {"episodes", "steps", "samples", "metrics"}
+    assert all(found[name].equals(whole[name]) for name in found)
+    assert found["samples"]["reward"].to_pylist() == [30.0, 40.0, 50.0, 60.0]
+    assert sum(rows) < 400, "of 1,000 steps, 100 episodes and what belongs to them"
+
+
+def test_looking_around_a_point_leaves_out_what_a_rewind_abandoned(
+    new_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = new_run()
+    for step in range(8):
+        run.log_samples([f"old {step}"], env_step=step)
+    run.rewind(env_step=4)
+    run.log_samples(["new"], env_step=5)
+    whole = run.book.at(rows=2, env_step=6)["samples"]["item"].to_pylist()
+    assert whole == ["old 4", "new"]
+    monkeypatch.setattr(near, "_MANY_ROWS", 1)
+    assert run.book.at(rows=2, env_step=6)["samples"]["item"].to_pylist() == whole
 
 
 def test_steps_are_found_in_the_journal_and_in_parquet_alike(new_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from rollbook.store.episode import Episode, find_episode
 from rollbook.store.history import Attempts, CheckpointRow, History
 from rollbook.store.latest import Latest, latest_values
 from rollbook.store.metrics import all_keys, identity
-from rollbook.store.near import nearest_rows
+from rollbook.store.near import nearest_rows, read_near
 from rollbook.store.pieces import Pieces, RunFiles
 from rollbook.store.sealed import SealedRows
 from rollbook.store.select import canonical_keys, select_metrics
@@ -293,7 +294,12 @@ class Book:
             run = self.context(pieces, attempts)
             if name == "metrics":
                 return read_metrics_rows(pieces, run.clocks, run.history, attempts)
-            return read_table(name, pieces, run.clocks, run.history, attempts, where)
+            if where is None:
+                return read_table(name, pieces, run.clocks, run.history, attempts)
+            column, text = where
+            return read_table(
+                name, pieces, run.clocks, run.history, attempts, lambda piece: piece.rows_with(column, text)
+            )
 
         return in_microseconds(self.files.read([name], work))
 
@@ -387,8 +393,18 @@ class Book:
         if name not in self.clocks:
             raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
         tables = {"metrics": self.metrics(x=name)}
-        tables |= {table: self.table(table) for table in self._tables() if table != "metrics"}
+        for table in self._tables():
+            if table != "metrics":
+                tables[table] = in_microseconds(
+                    self.files.read([table], partial(self._near, clock=name, value=int(value), rows=rows))
+                )
         return nearest_rows(tables, name, int(value), rows, self.clocks)
+
+    def _near(self, found: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
+        """Rows of one table among which the nearest ones are."""
+        ((table, pieces),) = found.items()
+        run = self.context(pieces, "effective")
+        return read_near(table, pieces, run, clock, value, rows)
 
     def sql(self, query: str) -> Any:
         """The answer of DuckDB to a query over this run's tables, as a relation that is good as long as the book is.

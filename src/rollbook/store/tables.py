@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rollbook.store.columns import TIME, any_column, join_tables, plain_text, ta
 from rollbook.store.history import Attempts, History
 from rollbook.store.layout import RESERVED
 from rollbook.store.metrics import IDENTITY, chosen, identity, joined, wide_metrics
-from rollbook.store.pieces import Pieces
+from rollbook.store.pieces import Piece, Pieces
 
 __all__ = ["FIXED_COLUMNS", "binned", "read_metrics_rows", "read_table"]
 
@@ -54,16 +55,16 @@ def read_table(
     clocks: tuple[str, ...],
     history: History,
     attempts: Attempts,
-    where: tuple[str, str] | None = None,
+    pick: Callable[[Piece], pa.Table | None] = Piece.read,
 ) -> pa.Table:
     """All chosen rows of a table by time: time, known clocks, the identity columns, then what was logged.
 
     Args:
-      where: only the rows that have this text in this column, such as ("episode_id", "e1"). Costs about those rows.
+      pick: gives the rows of a piece that matter, None if it has none.
     """
     tables = []
     for piece in pieces:
-        found = piece.read() if where is None else piece.rows_with(*where)
+        found = pick(piece)
         if found is None:
             continue
         table = identity(found, piece.meta)
