@@ -14,6 +14,8 @@ import time
 import gymnasium
 import numpy as np
 
+import rollbook
+
 # was: from torch.utils.tensorboard import SummaryWriter
 from rollbook.adapters.tensorboard import SummaryWriter
 
@@ -52,6 +54,11 @@ def main() -> None:
             writer.add_scalar("charts/epsilon", epsilon, global_step)
             writer.add_scalar("charts/SPS", int(global_step / (time.time() - start + 1e-9)), global_step)
     writer.close()
+
+    book = rollbook.open("runs").one(id=writer.run.id)
+    returns = book.series("train/return", x="env_step").mean  # CleanRL calls it charts/episodic_return
+    print(f"return of the first 50 episodes {returns[:50].mean():.2f}, of the last 50 {returns[-50:].mean():.2f}")
+    print(f"event files in {writer.log_dir}, the book in {book.path}")
 
 
 if __name__ == "__main__":

@@ -27,14 +27,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="DQN on CartPole-v1 with Tianshou")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epoch-steps", type=int, default=2000, help="environment steps an epoch")
     parser.add_argument("--run-id", default="first", help="a run of this id is continued")
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
     env = gymnasium.make("CartPole-v1")
     net = Net(state_shape=env.observation_space.shape, action_shape=env.action_space.n, hidden_sizes=[64, 64])
-    policy = DiscreteQLearningPolicy(model=net, action_space=env.action_space, eps_training=0.2, eps_inference=0.0)
-    algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), target_update_freq=300)
+    policy = DiscreteQLearningPolicy(model=net, action_space=env.action_space, eps_training=0.1, eps_inference=0.0)
+    algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), target_update_freq=200)
     training = DummyVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 4)
     collector = Collector(algorithm, training, VectorReplayBuffer(20_000, 4), exploration_noise=True)
     collector.reset()
@@ -55,11 +56,11 @@ def main() -> None:
             training_collector=collector,
             test_collector=Collector(algorithm, DummyVectorEnv([lambda: gymnasium.make("CartPole-v1")] * 4)),
             max_epochs=args.epochs,
-            epoch_num_steps=1000,
-            collection_step_num_env_steps=20,
+            epoch_num_steps=args.epoch_steps,
+            collection_step_num_env_steps=40,
             test_step_num_episodes=4,
             batch_size=64,
-            update_step_num_gradient_steps_per_sample=0.1,
+            update_step_num_gradient_steps_per_sample=0.5,
             logger=RollbookLogger(run),  # the one line
             save_checkpoint_fn=save,
             resume_from_log=run.resumed,

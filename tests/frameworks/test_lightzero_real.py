@@ -135,7 +135,9 @@ def test_what_the_workers_said_is_in_the_book_number_for_number(muzero: Any, rea
         for step, value in points:
             assert found[step] == value, (tag, step)
             numbers += 1
-    assert numbers > 60
+    # How often its workers report follows from how long episodes happen to be; each reports some twenty numbers.
+    assert numbers > 20
+    assert {tag.partition("_")[0] for tag in native} == {"collector", "evaluator"}
     reads_as(book, {"train/return": "collector/reward_mean", "test/return": "evaluator/reward_mean"})
     reads_as(book, {"update/loss/policy": "learner/policy_loss", "update/learning_rate": "learner/cur_lr"})
 
