@@ -11,9 +11,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook.capture.gym import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes, record_envs
 
 GROUPS = ("gym122", "data")
 EPISODES = Path(__file__).parents[1] / "episodes"
@@ -70,3 +71,68 @@ def test_an_environment_of_pixels_is_filmed_and_kept_while_its_twin_sees_the_sam
     assert {row["shape/obs"] for row in steps} == {"40,60,3"}
     run.finish()
     assert (run.folder / run.book.media("video").to_pylist()[0]["path"]).stat().st_size > 1000
+
+
+CLASSIC = ["CartPole-v1", "Acrobot-v1", "MountainCar-v0", "Pendulum-v1", "MountainCarContinuous-v0"]
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_classic_control_is_recorded_as_it_was_played(name: str, tmp_path: Path) -> None:
+    run = rollbook.init("classic", name, dir=tmp_path, sinks=[], keeper="inline", strict=True)
+    env = RecordEpisodes(
+        gymnasium.make(name, max_episode_steps=40), run.scope("train"), steps="first", clock="env_step"
+    )
+    env.action_space.seed(1)
+    told, first = [], []
+    for seed in range(3):
+        obs, _ = env.reset(seed=seed)
+        total, length, over = 0.0, 0, False
+        while not over:
+            if seed == 0:
+                first.append(obs.copy())
+            obs, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            total, length, over = total + float(reward), length + 1, terminated or truncated
+        told.append((seed, length, terminated, truncated, total))
+    env.close()
+    run.finish()
+    rows = run.book.episodes().to_pylist()
+    names = ("seed", "length", "terminated", "truncated")
+    assert [tuple(row[name] for name in names) for row in rows] == [each[:4] for each in told]
+    np.testing.assert_allclose([row["return"] for row in rows], [each[4] for each in told], rtol=1e-12)
+    steps = run.book.episode("first").steps()
+    np.testing.assert_array_equal(np.array(steps["obs"].to_pylist()[: len(first)], np.float32), np.array(first))
+    assert run.book.series("train/return", x="env_step").x.tolist() == list(np.cumsum([each[1] for each in told]))
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_sixteen_cartpoles_are_recorded_in_every_autoreset_mode(kind: str, mode: Any, tmp_path: Path) -> None:
+    run = rollbook.init("sixteen", kind, dir=tmp_path, sinks=[], keeper="inline", strict=True)
+    scope = run.scope("train")
+    makers = [lambda: gymnasium.make("CartPole-v1", max_episode_steps=30)] * 16
+    if kind == "async":
+        inner: Any = AsyncVectorEnv(record_envs(makers, scope), autoreset_mode=mode)
+    else:
+        inner = SyncVectorEnv(makers, autoreset_mode=mode)
+    envs = RecordEpisodes(inner, scope)
+    envs.reset(seed=list(range(16)))
+    envs.action_space.seed(1)
+    total, played, waiting = np.zeros(16), [], np.zeros(16, bool)
+    for step in range(1, 81):
+        run.clock(env_step=16 * step)
+        _, rewards, terminated, truncated, _ = envs.step(envs.action_space.sample())
+        over = terminated | truncated
+        total += np.where(waiting, 0.0, rewards)
+        over &= ~waiting
+        played += [(i, total[i], bool(terminated[i])) for i in np.flatnonzero(over)]
+        total[over] = 0.0
+        waiting = over if mode == AutoresetMode.NEXT_STEP else np.zeros(16, bool)
+        if mode == AutoresetMode.DISABLED and over.any():
+            envs.reset(options={"reset_mask": over})
+    envs.close()
+    run.finish()
+    rows = [row for row in run.book.episodes().to_pylist() if row["complete"]]
+    assert len(rows) > 20
+    assert sorted((row["env_index"], row["return"], row["terminated"]) for row in rows) == sorted(played)
+    assert all(row["length"] == row["return"] and row["env_step"] % 16 == 0 for row in rows)
+    assert run.book.alerts().num_rows == 0
