@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rollbook.cli.output import clean, number, remark
+from rollbook.cli.output import cell, clean, remark
 
 __all__ = ["print_fitted", "terminal_width"]
 
@@ -37,7 +37,7 @@ def print_fitted(
     if not rows:
         remark("nothing to list")
         return
-    cells = {name: [number(row.get(name)) for row in rows] for name in names}
+    cells = {name: [cell(name, row.get(name)) for row in rows] for name in names}
     plain = [name for name in names if name != wide]
     most = 10**9 if width is None else _WIDEST
     widths = {name: min(most, max(len(clean(name)), *map(len, cells[name]))) for name in plain}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rollbook.cli.output import clean, number
+from rollbook.cli.output import cell, clean, number
 
 if TYPE_CHECKING:
     from rollbook.store.episode import Episode
@@ -66,7 +66,7 @@ def show_episode(book: Book, episode: Episode, *, as_json: bool = False) -> None
     others = {name: value for name, value in row.items() if name not in _NOT_SHOWN and value is not None}
     width = max(map(len, others), default=0)
     for name, value in others.items():
-        click.echo(f"  {clean(name):{width}s}  {number(value)}")
+        click.echo(f"  {clean(name):{width}s}  {cell(name, value)}")
     for reward in rewards:
         whose = " ".join(clean(reward[n]) for n in ("agent", "component", "stage") if reward.get(n))
         click.echo(f"reward      {whose}: sum {number(reward.get('sum'))}, mean {number(reward.get('mean'))}")
