@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,7 +93,6 @@ def test_an_algorithm_inside_a_function_writes_into_the_run_of_the_trial(tmp_pat
     assert book.metrics(["train/return"]).num_rows == len(done)  # each episode; RLlib's mean has a key of its own
 
 
-@pytest.mark.core
 def test_a_restored_experiment_goes_on_in_the_run_of_its_trial(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
 
@@ -134,3 +135,52 @@ def test_a_restored_experiment_goes_on_in_the_run_of_its_trial(tmp_path: Path) -
     assert [row["env_step"] for row in rows] == [64, 128, 192, 256, 320]
     again = book.metrics(["training_iteration"], x="epoch", attempts="all").to_pylist()
     assert [row["epoch"] for row in again] == [1, 2, 3, 3, 4, 5]  # what followed the checkpoint is hidden, and kept
+
+
+def count(config: dict[str, Any]) -> None:
+    """A training that Tune knows nothing of."""
+    for i in range(1, 5):
+        report = {"nested": {"loss": config["lr"] / i, "odd": math.nan if i == 2 else 1.0}, "timesteps_total": 10 * i}
+        tune.report({**report, "late": 1.5} if i > 2 else report)
+
+
+def test_tune_without_rllib_and_loggers_of_the_older_shape_say_what_the_native_files_say(tmp_path: Path) -> None:
+    class Neptune(rllib.Logger):  # type: ignore[misc]
+        """As programs wrote it for the Ray of 2020."""
+
+        said: list[Any] = []  # noqa: RUF012
+
+        def _init(self) -> None:
+            self.said.append(self.config["logger_config"]["name"])
+
+        def on_result(self, result: dict[str, Any]) -> None:
+            self.said.append(result["nested"]["loss"])
+
+        def close(self) -> None:
+            self.said.append("closed")
+
+    place = {"dir": str(tmp_path / "old"), "project": "old", "name": "walked", "paths": [[], ["nested"]]}
+    found = tune.run(
+        count,
+        config={"lr": 0.5, "logger_config": place},
+        name="exp",
+        storage_path=str(tmp_path / "ray"),
+        callbacks=[rllib.RollbookTune(tmp_path / "runs"), rllib.OldLoggers(Neptune, rllib.RollbookLogger)],
+        verbose=0,
+    )
+    (trial,) = found.trials
+    folder = Path(trial.path)
+    lines = [json.loads(line) for line in (folder / "result.json").read_text().splitlines()]
+    with (folder / "progress.csv").open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert Neptune.said == ["walked", 0.5, 0.25, 0.5 / 3, 0.125, "closed"]
+    for root, project in ((tmp_path / "runs", "exp"), (tmp_path / "old", "old")):
+        (book,) = rollbook.open(root)
+        assert (book.project, book.status, book.config["lr"]) == (project, "finished", 0.5)
+        rows = book.metrics(["nested/loss", "nested/odd", "late"], x="env_step").to_pylist()
+        assert [row["env_step"] for row in rows] == [line["timesteps_total"] for line in lines] == [10, 20, 30, 40]
+        assert [row["nested/loss"] for row in rows] == [line["nested"]["loss"] for line in lines]
+        assert [row["nested/loss"] for row in rows] == [float(cell["nested/loss"]) for cell in cells]
+        assert [math.isnan(row["nested/odd"]) for row in rows] == [False, True, False, False]
+        assert [row["late"] for row in rows] == [None, None, 1.5, 1.5]
+        assert "late" not in cells[-1]  # Tune's CSV drops keys that come late

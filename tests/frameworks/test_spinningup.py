@@ -61,8 +61,7 @@ def only_book(root: Path) -> Any:
     return book
 
 
-@pytest.mark.core
-@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", [pytest.param("vpg", marks=pytest.mark.core), "ppo", "sac"])
 def test_the_same_training_gives_the_same_numbers_in_both_files_and_in_the_book(
     algorithm: str, own_place: Path, monkeypatch: pytest.MonkeyPatch, reads_as: Any
 ) -> None:
