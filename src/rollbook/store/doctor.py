@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsLive
-from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.locks import PageLock
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
-from rollbook.store.layout import PartName, data_folder, read_run, table_folder, write_run
+from rollbook.store.layout import PartName, data_folder, journal_folder, read_run, table_folder, write_run
+from rollbook.store.page import rebuilt, recall
 from rollbook.store.parts import Part
 from rollbook.store.pyramid import Pyramid
 from rollbook.store.salvage import rescue, whole_frames
@@ -194,6 +194,8 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     writers = list_writers(folder)
     _refuse_if_live(folder, writers, force)
     done = list(_repair_page(folder, writers))
+    is_new = _MADE_ANEW in done
+    done += _set_folders_aside(folder)
     for info in writers:
         done += _set_aside(folder, info)
     done += _set_parts_aside(folder)
@@ -204,6 +206,8 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
         done += report.problems
     done += rescue(folder)
     seal(folder, final=True, take_over=True)
+    if is_new:
+        done += recall(folder)
     return done or ["nothing had to be done"]
 
 
@@ -225,6 +229,9 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
             )
 
 
+_MADE_ANEW = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
+
+
 def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     """A run.json that can be read, with a status that is true."""
     with PageLock(folder):
@@ -240,9 +247,9 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     except NotARun:
         if os.path.exists(path):
             keep_aside(folder, path)
-        about = _rebuilt_page(folder, writers)
+        about = rebuilt(folder, writers)
         write_run(folder, about)
-        yield "run.json was missing or damaged; made anew from what the writers say. Config and summary are lost"
+        yield _MADE_ANEW
     if about.get("status") == "running":
         ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
         attempts = about.get("attempts")
@@ -251,48 +258,6 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
             entry.update(status="crashed", ended=ended)
         write_run(folder, {**about, "status": "crashed", "ended": ended})
         yield "the run said it was running and no process writes it; its status is now crashed"
-
-
-def _rebuilt_page(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
-    name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
-    numbers = sorted({info.attempt for info in writers}) or [1]
-    mains = {info.attempt: info for info in sorted(writers, key=lambda info: info.main)}
-    started = {n: os.stat(mains[n].folder).st_mtime if n in mains else time.time() for n in numbers}
-    clocks = list(dict.fromkeys(clock for info in writers for clock in info.clocks))
-    return {
-        "format": layout.VERSION,
-        "id": identity or name,
-        "project": os.path.basename(os.path.dirname(os.path.abspath(folder))),
-        "name": name or identity,
-        "nonce": next((str(info.about.get("nonce", "")) for info in writers), ""),
-        "status": "running",
-        "created": min(started.values()),
-        "ended": None,
-        "seed": None,
-        "group": None,
-        "tags": ["repaired"],
-        "notes": "run.json was lost; this page was made by rollbook repair",
-        "config": {},
-        "summary": {},
-        "clocks": clocks,
-        "host": next((info.host for info in writers), ""),
-        "boot_id": next((info.boot_id for info in writers), ""),
-        # Where a later life went back to is not known any more, so all lives count whole.
-        "attempts": [
-            {
-                "n": n,
-                "parent": numbers[i - 1] if i else None,
-                "cut": {"time": 2**62, "writers": {}} if i else None,
-                "started": started[n],
-                "ended": None,
-                "status": "running",
-                "writer": mains[n].id if n in mains else "",
-                "host": mains[n].host if n in mains else "",
-                "offsets": {},
-            }
-            for i, n in enumerate(numbers)
-        ],
-    }
 
 
 def _last_time(info: WriterInfo) -> float:
@@ -312,6 +277,19 @@ def _last_time(info: WriterInfo) -> float:
         except (OSError, Damaged, NewerFormat):
             continue
     return newest
+
+
+def _set_folders_aside(folder: str) -> list[str]:
+    """Move folders out of the way that have the name of a file."""
+    done = []
+    places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
+    for place in [*places, os.path.join(data_folder(folder), "keeper")]:
+        for name in _names(place):
+            path = os.path.join(place, name)
+            if os.path.isdir(path) and name != "cursors":
+                keep_aside(folder, path)
+                done.append(f"{path} is a folder where a file should be; it was set aside")
+    return done
 
 
 def _set_aside(folder: str, info: WriterInfo) -> list[str]:
@@ -335,7 +313,7 @@ def _set_aside(folder: str, info: WriterInfo) -> list[str]:
                 if more > 0:
                     done.append(f"{path}: {more} whole frames lie behind a damaged one")
                     keep_aside(folder, path)
-            except (Damaged, NewerFormat):
+            except (Damaged, NewerFormat, OSError):
                 continue  # sealing sets it aside
     return done
 

@@ -115,7 +115,7 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
     """The tables that have a folder of sealed parts."""
     try:
         with os.scandir(data_folder(run)) as entries:
-            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES)
+            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES and "." not in e.name)
     except OSError:
         return []
 

@@ -44,6 +44,8 @@ def rescue(run: str) -> list[str]:
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         path = os.path.join(folder, name)
         base = name.rstrip("~")
+        if os.path.isdir(path):
+            continue
         try:
             if base.endswith(".log"):
                 pieces = _of_log(run, path, base)
