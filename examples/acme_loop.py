@@ -95,7 +95,7 @@ def main() -> None:
             eval_logger.dump()
 
     book = rollbook.open("runs").one("corridor/q-learning", seed=args.seed, id=run.id)
-    returns = book.series("train_loop/episode_return", x="env_step")
+    returns = book.series("train/return", x="env_step")  # train_loop/episode_return
     print(f"{len(returns.x)} training episodes, {len(book.series('learner/td_error').x)} updates kept")
     print(f"last evaluation: {book.series('eval_loop/episode_return_mean').mean[-1]:.3f}")
 

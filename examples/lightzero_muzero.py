@@ -41,7 +41,7 @@ def main() -> None:
         train_muzero([main_config, create_config], seed=args.seed, max_env_step=args.env_steps, run=run)
 
     book = rollbook.open("runs").one("CartPole-v0/muzero", id=run.id)
-    returns = book.series("evaluator/reward_mean", x="gradient_step")
+    returns = book.series("test/return", x="gradient_step")  # evaluator/reward_mean
     print(f"{book.path}: evaluated at iterations {[int(x) for x in returns.x]}")
     print(f"mean returns {[round(float(y), 1) for y in returns.mean]}; {book.episodes().num_rows} episodes kept")
 

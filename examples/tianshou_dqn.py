@@ -1,7 +1,9 @@
 """DQN of Tianshou 2 on CartPole, logged to a run through the trainer's `logger=`; kill it, start it again, it goes on.
 
-pip install 'rollbook[tianshou]'
-python examples/tianshou_dqn.py
+    pip install 'rollbook[tianshou]'
+    python examples/tianshou_dqn.py
+
+The book holds every gradient step, every episode and every test; a checkpoint is saved each epoch.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def main() -> None:
         algorithm.run_training(params)
 
     book = rollbook.open("runs").one("CartPole-v1/dqn", id=run.id)
-    tests = book.series("test/returns_stat/mean", x="env_step")
+    tests = book.series("test/return", x="env_step")  # Tianshou calls it test/returns_stat/mean
     print(f"tested at {[int(x) for x in tests.x]} steps: {[round(float(y), 1) for y in tests.mean]}")
     print(f"{book.episodes().num_rows} episodes, {len(book.series('update/loss').x)} gradient steps kept")
 
