@@ -66,6 +66,8 @@ class _Lazy(click.Group):
 
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
             ctx.exit(0)
+        except OSError as err:
+            raise click.ClickException(str(err)) from None
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -34,26 +34,31 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
     from collections import deque
 
     book = find_book(run, root)
-    pattern = re.compile(keys) if keys else None
-    ended = book.status != "running"
-    kept: deque[Row] = deque(maxlen=max(1, last))
-    caught_up = False
+    try:
+        pattern = re.compile(keys) if keys else None
+    except re.error as err:
+        raise click.BadParameter(f"{keys!r} is no regular expression: {err}", param_hint="--keys") from None
+    kept: deque[Row] = deque(maxlen=max(0, last))
+    looks = 0
 
-    def stop() -> bool:  # asked each time there is nothing new
-        nonlocal caught_up
-        if not caught_up:
-            caught_up = True
+    def stop() -> bool:  # asked before each look; the first one gives all there is
+        nonlocal looks
+        looks += 1
+        if looks == 2:
             for row in kept:
                 _print(row, pattern, as_json)
-        return not follow or ended or book.status != "running"
+        return not follow or book.status != "running"
 
-    for row in book.tail(from_start=True, stop=stop):
-        if caught_up:
-            _print(row, pattern, as_json)
-        elif not row.mark and _chosen(row, pattern):
-            kept.append(row)
-    if not caught_up:
-        stop()
+    try:
+        for row in book.tail(from_start=True, stop=stop):
+            if looks > 1:
+                _print(row, pattern, as_json)
+            elif not row.mark and _chosen(row, pattern):
+                kept.append(row)
+        if looks == 1:
+            stop()
+    except KeyboardInterrupt:  # how one leaves `tail -f`
+        return
 
 
 def _chosen(row: Row, pattern: re.Pattern[str] | None) -> dict[str, Any]:

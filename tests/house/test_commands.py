@@ -1,0 +1,168 @@
+"""The command line as a user meets it: what is printed, what programs get, and what the exit status says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+import rollbook
+from rollbook.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two finished runs and a killed one; one key drives terminals."""
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROLLBOOK_RUN_ID", raising=False)
+        for seed, status in enumerate(("finished", "killed", "finished")):
+            run = rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="inline", config={"lr": 0.1 * seed})
+            for i in range(30):
+                run.log({"train/return": float(i), "evil\x1b[2J": 1.0}, env_step=i)
+                with run.timer("update"):
+                    pass
+            run.note("a note")
+            run.finish(status)
+    return root
+
+
+@pytest.fixture
+def rb(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Calls the command line on these runs."""
+    monkeypatch.setenv("ROLLBOOK_DIR", str(runs))
+
+    def call(*arguments: str) -> Result:
+        done = CliRunner().invoke(app, list(arguments))
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done
+
+    return call
+
+
+def test_ls_lists_the_newest_first_and_gives_programs_all_of_it(rb: Any) -> None:
+    done = rb("ls")
+    lines = done.stdout.splitlines()
+    assert (done.exit_code, len(lines)) == (0, 4)
+    rows = json.loads(rb("ls", "--json").stdout)
+    assert [(row["seed"], row["status"]) for row in rows] == [(2, "finished"), (1, "killed"), (0, "finished")]
+    assert [row["seed"] for row in json.loads(rb("ls", "--where", "config.lr > 0.05", "--json").stdout)] == [2, 1]
+    assert len(rb("ls", "--csv").stdout.splitlines()) == 4
+    assert rb("ls", "--where", "no condition").exit_code == 1
+    assert rb("ls", "nowhere").exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["last", "p/n", "n"])
+def test_show_says_what_a_run_holds(rb: Any, name: str) -> None:
+    done = rb("show", name)
+    assert done.exit_code == 0
+    assert "train/return" in done.stdout
+    assert "\x1b[2J" not in done.stdout
+    page = json.loads(rb("show", name, "--json").stdout)
+    assert (page["seed"], page["tables"]["timings"], page["keys"]["train/return"]["value"]) == (2, 30, 29.0)
+
+
+def test_a_run_that_is_not_there_is_an_error_that_names_those_that_are(rb: Any) -> None:
+    for command in (["show"], ["tail"], ["sql", "select 1"], ["export"], ["watch"], ["verify"], ["repair"], ["seal"]):
+        done = rb(command[0], "nothing", *command[1:])
+        assert done.exit_code == 1, command
+        assert "p/n" in done.stderr, command
+        assert done.stdout == "", command
+
+
+def test_tail_prints_the_last_rows(rb: Any) -> None:
+    done = rb("tail", "last", "-n", "3", "--keys", "^train/", "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["values"] for row in rows] == [{"train/return": float(i)} for i in (27, 28, 29)]
+    assert rows[-1]["clocks"] == {"env_step": 29}
+    assert rb("tail", "last", "-n", "0").stdout == ""
+    assert len(rb("tail", "last").stdout.splitlines()) == 10
+    assert "\x1b[2J" not in rb("tail", "last").stdout
+    assert rb("tail", "last", "--keys", "(").exit_code == 2
+
+
+def test_tail_f_goes_on_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    run = rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline")
+    for i in range(5):
+        run.log({"x": float(i)}, env_step=i)
+    arguments = [sys.executable, "-m", "rollbook", "tail", "-f", "last", "-n", "2", "--keys", "^x$", "--json"]
+    with subprocess.Popen([*arguments, "--dir", str(tmp_path)], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        first = [json.loads(program.stdout.readline()) for _ in range(2)]
+        run.log({"x": 5.0}, env_step=5)
+        then = json.loads(program.stdout.readline())
+        run.finish()
+        rest = program.stdout.read()
+        assert program.wait(30) == 0
+    assert [row["values"]["x"] for row in (*first, then)] == [3.0, 4.0, 5.0]
+    assert rest == ""
+
+
+def test_sql_answers_in_every_form_and_says_what_duckdb_says(rb: Any) -> None:
+    query = 'select count(*) as n, avg("train/return") as m from metrics where "train/return" is not null'
+    assert json.loads(rb("sql", "last", query, "--json").stdout) == [{"n": 30, "m": 14.5}]
+    assert rb("sql", "last", query, "--csv").stdout.splitlines()[1:] == ["30,14.5"]
+    assert rb("sql", "last", query).stdout.split() == ["n", "m", "30", "14.5"]
+    done = rb("sql", "last", "selec")
+    assert (done.exit_code, "DuckDB says" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
+def test_export_writes_a_file_of_the_kind_its_ending_says(rb: Any, tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"m.{ending}"
+    done = rb("export", "last", "--keys", "train/return", "-x", "env_step", "-o", str(out))
+    assert (done.exit_code, done.stdout) == (0, "")
+    if ending == "parquet":
+        assert pyarrow.parquet.read_table(out)["train/return"].to_pylist() == [float(i) for i in range(30)]
+    if ending == "jsonl":
+        assert [json.loads(line)["train/return"] for line in out.read_text().splitlines()] == list(range(30))
+    if ending == "csv":
+        assert len(out.read_text().splitlines()) == 31
+
+
+def test_export_errors_are_said_and_not_traced(rb: Any, tmp_path: Path) -> None:
+    for arguments in (["-o", "m.xyz"], ["--table", "nope"], ["--keys", "nope"], ["-o", str(tmp_path / "no" / "m.csv")]):
+        done = rb("export", "last", *arguments)
+        assert done.exit_code == 1, arguments
+        assert done.stderr.startswith("Error: "), arguments
+
+
+def test_verify_says_with_its_status_whether_something_is_wrong(rb: Any, runs: Path, tmp_path: Path) -> None:
+    assert (rb("verify", "last").exit_code, json.loads(rb("verify", "last", "--json").stdout)) == (0, {"last": []})
+    (part,) = Path(shutil.copytree(max((runs / "p").iterdir()), tmp_path / "n-12345678")).glob("data/text/*.parquet")
+    part.write_bytes(part.read_bytes()[:-20])
+    folder = str(tmp_path / "n-12345678")
+    assert rb("verify", folder).exit_code == 1
+    (problem,) = json.loads(rb("verify", folder, "--json").stdout)[folder]
+    assert part.name in problem
+    assert "set aside" in rb("repair", folder).stdout
+    assert rb("verify", folder).exit_code == 0
+
+
+def test_seal_forward_and_watch_end_by_themselves_for_a_run_that_has(rb: Any, runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(max((runs / "p").iterdir()), tmp_path / "n-12345678"))
+    assert rb("seal", str(folder)).exit_code == 0
+    assert rb("forward", str(folder), "--to", "csv", "-O", "per_scope=false").exit_code == 0
+    assert (folder / "log" / "csv" / "metrics.csv").is_file()
+    assert rb("forward", str(folder), "--to", "nope").exit_code == 1
+    assert rb("forward", str(folder), "--to", "csv", "-O", "per_scope").exit_code == 2
+    done = rb("watch", str(folder))
+    assert done.exit_code == 0
+    assert "train/return" in done.stdout
+    assert "\x1b[2J" not in done.stdout
+
+
+def test_what_is_no_command_is_an_error_that_lists_them(rb: Any) -> None:
+    done = rb("shwo")
+    assert (done.exit_code, "Did you mean 'show'" in done.stderr) == (2, True)
+    assert rb("ls", "--bogus").exit_code == 2
+    assert rb("--version").stdout == f"rollbook {rollbook.__version__}\n"
