@@ -26,7 +26,7 @@ ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends at whichever comes first: it is what a reader decodes at least."""
 
 TRAJECTORY_ROWS = 32 * 1024
-TRAJECTORY_BYTES = 8 * 1024 * 1024
+TRAJECTORY_BYTES = 4 * 1024 * 1024
 """The same for `steps`, which are read one episode at a time."""
 
 _SAMPLE = 1024
@@ -113,7 +113,8 @@ class PartWriter:
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         self._waiting_rows += table.num_rows
-        if self._waiting_bytes >= self._most_bytes or self._waiting_rows >= self._most_rows:
+        # Another table like this one would overshoot by more than half of it.
+        if self._waiting_bytes + table.nbytes // 2 >= self._most_bytes or self._waiting_rows >= self._most_rows:
             self._flush()
 
     def finish(self, meta: Meta) -> None:

@@ -104,21 +104,20 @@ class Piece:
         Raises:
           Moved, FileNotFoundError, BadPiece: as `read` does.
         """
-        groups = None
+        blocks: list[list[int] | None] = [None]
         if self.part is not None:
             try:
-                groups = self.part.groups_with(column, word)
+                blocks = [[group] for group in self.part.groups_with(column, word)]
             except Damaged as err:
                 raise BadPiece(self.part.path, str(err)) from None
-            if not groups:
-                return None
-        table = self.read(None, groups)
-        if column not in table.column_names:
+        found = []
+        for block in blocks:  # one at a time: pictures take several times their size while they are decoded
+            rows = self.read(None, block)
+            if column in rows.column_names:
+                found.append(take_table(rows, rows_equal(rows[column], word)))
+        table = pa.concat_tables(found) if found else None
+        if table is None or not table.num_rows:
             return None
-        rows = rows_equal(table[column], word)
-        if not len(rows):
-            return None
-        table = take_table(table, rows)
         # What has no common type in the whole piece often has one among these rows.
         for name, more in (self.meta.get("fields") or {}).items():
             if more.get("rollbook") == "json" and name in table.column_names:
