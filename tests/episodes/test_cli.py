@@ -100,6 +100,16 @@ def test_rows_are_chosen_and_sorted_in_sql(root: Path) -> None:
     assert "nothing to list" in none.stderr
 
 
+def test_a_mistake_in_the_query_is_said_in_words(root: Path) -> None:
+    for table in ("episodes", "samples"):
+        wrong = call(root, table, "--where", "retrun > 1")
+        assert (wrong.exit_code, wrong.stdout) == (1, "")
+        assert wrong.stderr.startswith("Error: the query cannot be answered: ")
+        assert '"retrun" not found' in wrong.stderr
+    assert "IntRange" not in call(root, "samples", "--limit", "0").stderr
+    assert call(root, "samples", "--limit", "0").exit_code == 2
+
+
 def test_items_stand_last_on_one_line_and_cannot_play_with_the_terminal(root: Path) -> None:
     lines = call(root, "samples", "--order-by", "reward desc", columns=100).stdout.splitlines()
     assert lines[0].split()[-1] == "item"

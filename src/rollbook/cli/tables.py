@@ -26,7 +26,7 @@ _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw
 @click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
 @click.option("--where", default=None, help='SQL condition, such as "length > 100".')
 @click.option("--order-by", default=None, help="SQL order, such as '\"return\" desc'.")
-@click.option("--limit", default=20, show_default=True, help="How many rows at most.")
+@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
 @click.option("--wide", is_flag=True, help="Show all columns, however wide that is.")
 @format_options
 def episodes(
@@ -68,7 +68,7 @@ def episodes(
 @dir_option
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
-@click.option("--limit", default=20, show_default=True, help="How many rows at most.")
+@click.option("--limit", default=20, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
 @click.option("--unique", is_flag=True, help="One row for each different item, and how often it was seen.")
 @click.option("--wide", is_flag=True, help="Show all columns and whole items, however wide that is.")
 @format_options

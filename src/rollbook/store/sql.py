@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from rollbook._optional import need
+from rollbook.errors import BadInput
 
 __all__ = ["Database", "named_tables", "unique_samples"]
 
@@ -47,15 +49,34 @@ class Database:
         self._connection: Any = None
 
     def sql(self, query: str, tables: Iterable[str]) -> Any:
-        """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.fetch_arrow_table()`."""
+        """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.fetch_arrow_table()`.
+
+        Raises:
+          BadInput: DuckDB does not understand the query; its words follow.
+        """
+        duckdb = need("duckdb", extra="sql", why="sql()")
         if self._connection is None:
-            self._connection = need("duckdb", extra="sql", why="sql()").connect()
+            self._connection = duckdb.connect()
         for name in named_tables(query, tables):
             self._connection.register(name, self._read(name))
-        return self._connection.sql(query)
+        with _said_plainly(duckdb):
+            return self._connection.sql(query)
 
     def arrow(self, query: str, tables: Iterable[str]) -> pa.Table:
         """The answer as an Arrow table."""
         relation = self.sql(query, tables)
         convert = getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table
-        return convert()
+        with _said_plainly(need("duckdb", extra="sql", why="sql()")):
+            return convert()
+
+
+@contextmanager
+def _said_plainly(duckdb: Any) -> Iterator[None]:
+    """DuckDB's complaints about a query as a mistake in the input."""
+    try:
+        yield
+    except duckdb.Error as err:
+        raise BadInput(
+            f"the query cannot be answered: {str(err).strip()}\nA key with a slash, and a name that is a word of SQL, "
+            'needs double quotes: "train/return"'
+        ) from None
