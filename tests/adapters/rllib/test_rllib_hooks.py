@@ -69,6 +69,18 @@ def test_an_episode_cut_into_chunks_is_one_episode(plain: Any, fakes: Any) -> No
     assert book.info["drops"] == {}
 
 
+def test_every_transition_has_the_info_of_its_step_the_last_one_too(plain: Any, fakes: Any) -> None:
+    episode = fakes.Single()
+    plain.callback.on_episode_start(episode=episode, env_runner=plain.runner, env_index=0)
+    play(plain.callback, episode, plain.runner, [{"goal": False}, {"goal": False}, {"goal": True}], fakes.Metrics())
+    plain.callback.on_sample_end(env_runner=plain.runner, samples=[episode])
+    plain.callback.on_sample_end(env_runner=plain.runner, samples=[])  # RLlib's own writer repeats what it has
+    moves = [row for row in Book(plain.callback.run.folder).steps().to_pylist() if row["obs"] is not None]
+    assert [(row["t"], row["info/goal"], row["terminated"]) for row in moves] == [
+        (0, False, False), (1, False, False), (2, True, True),
+    ]  # fmt: skip
+
+
 def test_training_and_evaluation_are_kept_apart(plain: Any, fakes: Any) -> None:
     other, evaluator = type(plain.callback)(), fakes.EnvRunner(evaluation=True)
     evaluator._rollbook_address = plain.runner._rollbook_address
