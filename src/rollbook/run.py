@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.clocks import UNKNOWN
+from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, LoggingFailed
 from rollbook.journal.slow import Slow, histogram_columns
 
@@ -576,9 +576,12 @@ class Run(Scope):
         if len(clock) != 1:
             raise BadInput(f"rewind({clock}): name exactly one clock, such as env_step=5000")
         ((name, value),) = clock.items()
+        reading = as_clock(value)
+        if reading is None:
+            raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
         from rollbook.store.history import cut_at
 
-        attempt, cut, clocks = cut_at(self._folder, name, int(value))
+        attempt, cut, clocks = cut_at(self._folder, name, reading)
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 

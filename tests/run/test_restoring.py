@@ -105,6 +105,8 @@ def test_rewind_goes_back_to_where_a_clock_stood(start: Start) -> None:
         again.rewind(policy_version=3)
     with pytest.raises(BadInput, match="exactly one"):
         again.rewind()
+    with pytest.raises(BadInput, match="a clock counts"):
+        again.rewind(env_step=1.5)  # type: ignore[arg-type]
 
 
 def test_random_states_go_on_as_if_nothing_had_happened(start: Start) -> None:

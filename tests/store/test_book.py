@@ -165,6 +165,23 @@ def test_metrics_over_a_clock_are_ordered_by_it_and_can_be_cut(book: Book) -> No
     assert book.metrics("update/loss", since=first, until=first + 1e-4).num_rows == 1
 
 
+def test_time_is_an_axis_too_and_moments_may_be_datetimes(book: Book) -> None:
+    whole = book.metrics(["update/n"])
+    times = whole["time"].to_pylist()
+    part = book.metrics(["update/n"], x="time", start=times[3].timestamp(), stop=times[7].timestamp())
+    same = book.metrics(["update/n"], since=times[3], until=times[7])
+    assert part.num_rows == same.num_rows > 0
+    assert part["update/n"].to_pylist() == same["update/n"].to_pylist()
+    assert part["inferred"].to_pylist() == [False] * part.num_rows
+    both = book.metrics(["update/n"], x="time", start=times[3], since=times[5], stop=times[7], exact=True)
+    assert "inferred" not in both.column_names
+    assert both["time"].to_pylist()[0] == times[5]
+    assert book.metrics(["update/n"], since=-math.inf, until=math.inf).num_rows == whole.num_rows
+    for moment in ("yesterday", math.nan, [1]):
+        with pytest.raises(BadInput, match="no moment"):
+            book.metrics(["update/n"], since=moment)  # type: ignore[arg-type]
+
+
 def test_rows_without_the_clock_are_placed_by_time_and_marked(book: Book) -> None:
     table = book.metrics(["many"], x="env_step")
     assert table["inferred"].to_pylist() == [True] * 5

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -175,8 +176,8 @@ class Book:
         x: str | None = None,
         start: float | None = None,
         stop: float | None = None,
-        since: float | None = None,
-        until: float | None = None,
+        since: float | datetime | None = None,
+        until: float | datetime | None = None,
         attempts: Attempts = "effective",
         exact: bool = False,
     ) -> pa.Table:
@@ -184,10 +185,10 @@ class Book:
 
         Args:
           keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
-          x: order by this clock or key. Rows that lack it are placed by time, through the writer that knows it, and
-            are True in the column `inferred`; rows that cannot be placed are left out.
+          x: order by this clock or key, or by "time" (unix seconds). Rows that lack it are placed by time, through the
+            writer that knows it, and are True in the column `inferred`; rows that cannot be placed are left out.
           start, stop: only rows with start <= x < stop.
-          since, until: only rows with since <= time < until, in unix seconds.
+          since, until: only rows with since <= time < until, in unix seconds or as datetimes.
           attempts: "effective", "all", or attempt numbers.
           exact: leave out rows that do not have `x` themselves; there is no column `inferred` then.
         Returns:
@@ -195,7 +196,7 @@ class Book:
           `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
         Raises:
           UnknownKey: a key, or an x, that the book does not hold. AmbiguousKey: a canonical name for several keys.
-          BadInput: start or stop without x.
+          BadInput: start or stop without x; since or until that is no moment.
         """
         wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
         table = self.files.read(

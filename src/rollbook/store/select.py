@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ def select_metrics(
     x: str | None = None,
     start: float | None = None,
     stop: float | None = None,
-    since: float | None = None,
-    until: float | None = None,
+    since: float | datetime | None = None,
+    until: float | datetime | None = None,
     exact: bool = False,
 ) -> pa.Table:
     """See `Book.metrics`."""
@@ -39,6 +40,11 @@ def select_metrics(
             f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
         )
     labels = all_keys(pieces, run.clocks)
+    if x == "time" and x not in labels:  # unix seconds, which every row has
+        table = select_metrics(
+            pieces, run, keys, since=_latest(since, start), until=_earliest(until, stop), exact=exact
+        )
+        return table if exact else table.append_column("inferred", from_numpy(np.zeros(table.num_rows, dtype=bool)))
     wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
     axis_key = _axis_key(x, labels, run)
     names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
@@ -162,5 +168,23 @@ def _without_unknown(table: pa.Table, clocks: tuple[str, ...], keep: str) -> pa.
     return table.drop_columns(unknown) if unknown else table
 
 
-def _ns(seconds: float | None, default: int) -> int:
-    return default if seconds is None else round(seconds * 1e9)
+def _ns(moment: Any, default: int) -> int:
+    """Unix seconds, or a datetime, as unix ns."""
+    seconds = moment.timestamp() if hasattr(moment, "timestamp") else moment
+    if seconds is None:
+        return default
+    try:
+        found: int = max(-(2**62), min(2**62, round(seconds * 1e9)))
+    except (TypeError, ValueError, OverflowError):
+        if isinstance(seconds, float) and seconds in (float("inf"), float("-inf")):
+            return 2**62 if seconds > 0 else -(2**62)
+        raise BadInput(f"{moment!r:.80} is no moment: pass unix seconds or a datetime") from None
+    return found
+
+
+def _latest(*moments: Any) -> Any:
+    return max((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)
+
+
+def _earliest(*moments: Any) -> Any:
+    return min((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)

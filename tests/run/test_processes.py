@@ -1,0 +1,91 @@
+"""One run, many processes: forked, spawned, pickled, attached."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import NotARun
+
+Start = Callable[..., rollbook.Run]
+
+
+def work(target: Any, number: int) -> None:
+    """What a worker does with the run or scope it was handed."""
+    target.log({"worker": float(number)}, env_step=number)
+    target.run.finish()
+
+
+@pytest.mark.parametrize(
+    "method", ["spawn", pytest.param("fork", marks=pytest.mark.skipif(os.name == "nt", reason=""))]
+)
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_run_handed_to_another_process_is_a_further_writer_of_it(start: Start, method: str) -> None:
+    run = start()
+    run.log({"main": 1.0}, env_step=1)
+    context = multiprocessing.get_context(method)
+    workers = [
+        context.Process(target=work, args=(target, i)) for i, target in enumerate((run, run.scope("train")), start=10)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert run.status == "running"
+    run.log({"main": 2.0}, env_step=2)
+    run.finish()
+    table = run.book.table("metrics")
+    rows = {row["env_step"]: row for row in table.drop_columns(["time"]).to_pylist() if row["env_step"]}
+    assert (rows[10]["worker"], rows[11]["train/worker"], rows[2]["main"]) == (10.0, 11.0, 2.0)
+    assert len({row["writer"] for row in rows.values()}) == 3
+    assert run.book.status == "finished"
+
+
+def test_a_run_unpickled_in_its_own_process_is_the_same_run(start: Start) -> None:
+    run = start()
+    assert pickle.loads(pickle.dumps(run)) is run
+    scope = pickle.loads(pickle.dumps(run.scope("train", at=run.save_checkpoint({"w": 1}, env_step=5))))
+    scope.log({"x": 1.0})
+    assert run.book.metrics(["train/x"])["env_step"].to_pylist() == [5]
+
+
+def test_a_folder_of_the_same_name_that_is_another_run_is_refused(start: Start, tmp_path: Path) -> None:
+    run = start()
+    data = pickle.dumps(run)
+    folder = run.folder
+    run.finish()
+    page = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**page, "nonce": "other"}))
+    with pytest.raises(NotARun, match="do not share a file system"):
+        pickle.loads(data)
+    shutil.rmtree(folder)
+    with pytest.raises((NotARun, rollbook.errors.RunNotFound)):
+        pickle.loads(data)
+
+
+def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None:
+    run = start(config={"lr": 1})
+    code = (
+        "import sys, rollbook\n"
+        "run = rollbook.attach(sys.argv[1])\n"
+        "run.log({'eval/x': 1.0}, env_step=3); run.summary['best'] = 1; run.config['lr'] = 2\n"
+        "raise SystemExit(3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(run.folder)], timeout=60, check=False)
+    assert done.returncode == 3
+    assert (run.book.status, run.book.config) == ("running", {"lr": 1})
+    run.finish()
+    assert run.book.metrics(["eval/x"])["env_step"].to_pylist() == [3]
+    assert (run.book.status, run.book.config) == ("finished", {"lr": 1})
