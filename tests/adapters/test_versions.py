@@ -116,6 +116,12 @@ def test_a_version_that_is_not_supported_is_named_with_the_range_that_is(adapter
     assert f"pip install '{framework}{supported}'" in last
 
 
+def test_lightzero_itself_has_a_range_beside_di_engines(tmp_path: Path) -> None:
+    installed = repr({"DI-engine": "0.5.3", "LightZero": "0.4.0"})
+    last = told(WITH_A_RANGE["lightzero"][3], tmp_path, installed=installed)
+    assert "works with LightZero >=0.1,<0.3; found 0.4.0." in last
+
+
 @pytest.mark.parametrize("adapter", WITH_A_RANGE)
 def test_the_page_of_an_adapter_says_the_same_range(adapter: str) -> None:
     framework, _, supported, _ = WITH_A_RANGE[adapter]
