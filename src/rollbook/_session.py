@@ -354,6 +354,8 @@ def _end(run: Run, status: str) -> None:
 
 def _let_keeper_finish(run: Run) -> None:
     mode = run._parts["keeper"]
+    if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
+        return
     if mode == "thread":
         run._parts["keeper_thread"].finish(FINISH_SECONDS)
     elif mode == "inline":

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import rollbook
+from rollbook.errors import RollbookWarning
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
 
@@ -155,3 +159,27 @@ print(json.dumps([frame["columns"]["text"] for frame in read_frames(Path(folder)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == [["first"], ["third"]]
+
+
+@pytest.mark.parametrize("keeper", ["inline", "thread", "process"])
+def test_a_folder_that_vanishes_costs_its_rows_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeper: str
+) -> None:
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    run = rollbook.init("p", "n", dir=tmp_path, sinks=["csv"], keeper=keeper)
+    for i in range(100):
+        run.log({"x": float(i)}, env_step=i)
+    while run.folder.exists():  # the keeper may write a file between the removal of the others and of the folder
+        shutil.rmtree(run.folder, ignore_errors=True)
+
+    def go_on() -> None:
+        for i in range(10_000):
+            run.log({"x": float(i)}, env_step=i)
+            run.log({f"new{i % 50}": 1.0})
+
+    with pytest.warns(RollbookWarning, match="is gone or was moved"):
+        go_on()
+    assert run.bill()["drops"]["folder_gone"] > 5_000
+    run.summary["x"] = 1
+    run.finish()
+    assert not run.folder.exists(), "nothing brought it back"
