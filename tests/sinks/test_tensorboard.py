@@ -130,6 +130,24 @@ def test_a_resumed_run_goes_on_in_the_same_file_without_a_zigzag(run, tmp_path):
     assert len(scalars(read(run.folder, purge=False), "r")) == 16
 
 
+def test_rows_that_know_another_clock_alone_are_not_hidden_by_a_resume(run):
+    sink = TensorBoard(x="env_step")
+    sink.open(run)
+    sink.write([row(i, {"r": float(i)}, env_step=1000 * i) for i in range(5)])
+    sink.write([row(i, {"learner": float(i)}, gradient_step=2000 + i) for i in range(3)])  # of another process
+    sink.close()
+    again = TensorBoard(x="env_step")
+    again.open(testing.some_run(run.folder, attempt=2))
+    again.set_state(sink.state())
+    again.write([row(100.0 + i, {"r": 100.0 + i}, 2, env_step=1000 * i) for i in (1, 2, 3, 4)])
+    again.close()
+    found = read(run.folder)
+    assert scalars(found, "learner") == [(2000, 0.0), (2001, 1.0), (2002, 2.0)]
+    shown = scalars(found, "r")
+    assert shown[:3] == [(0, 0.0), (1000, 1.0), (2000, 2.0)]  # before the mark at 2003: a zigzag
+    assert shown[3:] == [(1000, 101.0), (2000, 102.0), (3000, 103.0), (4000, 104.0)]
+
+
 def test_half_a_record_at_the_end_is_cut_off_before_the_next_is_written(run):
     sink = TensorBoard()
     sink.open(run)

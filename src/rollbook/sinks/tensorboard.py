@@ -33,7 +33,8 @@ class TensorBoard(FileSink):
     One file per run, appended to by later attempts, which TensorBoard reads by itself. Scalars are 32-bit floats there
     (the format's choice); the book has all digits. Event files know no attempts: when a later attempt begins, a
     session mark at its first step makes TensorBoard hide what the file holds at that step and beyond, so a rewound
-    curve has no zigzag there either; the abandoned events stay in the file.
+    curve has no zigzag there either; the abandoned events stay in the file. A mark has one step for all keys: it stands
+    beyond the rows that know another clock alone, so that none of those is hidden, at the price of a zigzag before it.
 
     Images are read from the run's folder (PNG, JPEG, GIF) and copied into the file; one that has gone is left out.
 
@@ -51,21 +52,23 @@ class TensorBoard(FileSink):
         self._clocks: tuple[str, ...] = ()
         self._path = ""
         self._attempt = 0
+        self._beside = -1
         self._proto: Any = None
 
     def state(self) -> dict[str, Any]:
-        """The attempt that was written last."""
-        return {"attempt": self._attempt}
+        """The attempt that was written last, and the furthest step of a row that does not know the axis."""
+        return {"attempt": self._attempt, "beside": self._beside}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
         self._attempt = int(state.get("attempt", 0))
+        self._beside = int(state.get("beside", -1))
 
     def _opened(self, run: RunInfo) -> None:
         self._proto = _Protos()
         self._clocks = run.clocks
         self._x = self._asked_x or run.x
-        self._attempt = 0
+        self._attempt, self._beside = 0, -1
 
     def _owned(self) -> Iterable[str]:
         folder = self._folder / FOLDER
@@ -81,10 +84,10 @@ class TensorBoard(FileSink):
         return whole_records(path, size)
 
     def _remember(self) -> Any:
-        return self._path, self._attempt
+        return self._path, self._attempt, self._beside
 
     def _recall(self, token: Any) -> None:
-        self._path, self._attempt = token
+        self._path, self._attempt, self._beside = token
 
     def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
         proto = self._proto
@@ -100,9 +103,11 @@ class TensorBoard(FileSink):
             step, is_x = step_of(row, self._x, self._clocks)
             if row.attempt > self._attempt:
                 if self._attempt and is_x:
-                    yield self._path, proto.session(row.time, step)
+                    yield self._path, proto.session(row.time, max(step, self._beside + 1))
                 if is_x or not self._attempt:
                     self._attempt = row.attempt
+            if not is_x:
+                self._beside = max(self._beside, step)
             yield self._path, proto.summary(row.time, step, values)
 
     def _value(self, key: str, value: Any) -> Any:
