@@ -513,6 +513,12 @@ def test_a_run_that_is_resumed_while_its_keeper_writes_crashed_stays_resumed(
     assert (run.info()["status"], len(run.info()["attempts"])) == ("running", 2)
 
 
+def test_a_keeper_that_comes_to_a_run_that_was_removed_makes_no_new_one(tmp_path: Any) -> None:
+    keeper = Keeper(tmp_path / "p" / "removed-12345678")
+    assert (keeper.step(), keeper.phase) == (None, "gone")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lock_that_cannot_be_had_holds_up_nobody(make_run: Any) -> None:
     run = make_run()
     with PageLock(str(run.folder)), PageLock(str(run.folder), seconds=0.0), PageLock("/nowhere/at/all"):

@@ -234,6 +234,9 @@ class Keeper:
     def _take_lock(self) -> bool:
         if self._locked:
             return True
+        if not os.path.isdir(self.folder):  # removed before we came: do not bring it back
+            self.phase = "gone"
+            return False
         try:
             os.makedirs(self._own_folder, exist_ok=True)
             self._locked = self._lock.acquire()
