@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from typing import Any
 
 import gymnasium
@@ -281,3 +283,19 @@ def test_the_spaces_are_written_down(notebook: Any) -> None:
     said = dict(notebook.columns("text", "key", "text"))
     assert said["env/id"] == "CartPole-v1"
     assert '"n": 2' in said["env/action_space"]
+
+
+def test_a_recorded_environment_goes_with_its_last_reference(notebook: Any, make_env: Any) -> None:
+    inner = gymnasium.wrappers.RecordEpisodeStatistics(make_env([2]))
+    gone = weakref.ref(inner)
+    env = RecordEpisodes(inner, notebook, steps="best, alert", video=True)
+    env.reset()
+    while not env.step(0)[2]:
+        pass
+    gc.collect()
+    gc.disable()
+    try:
+        del env, inner
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -109,7 +109,7 @@ def test_an_episode_the_auditor_or_the_ledger_doubts_is_kept_on_alert(notebook: 
 
 
 def test_a_check_that_fails_costs_no_episode(notebook: Any) -> None:
-    def fail(info: Any) -> None:
+    def fail(recorder: EpisodeRecorder, info: Any) -> None:
         raise ZeroDivisionError
 
     recorder = EpisodeRecorder(notebook)

@@ -57,8 +57,9 @@ class EpisodeRecorder:
       last: the episode that ended last, or None.
       plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
       drives: whether each step moves a clock of the run, see `drive_clock`.
-      check: called with the info of an episode's last step while the episode can still be kept; wrappers that know
-        what is reported there set it, and call `audit` in it.
+      check: called with the recorder and the info of an episode's last step while the episode can still be kept;
+        wrappers that know what is reported there set it, and it calls `audit`. It must not hold the environment, which
+        would then outlive its last reference.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class EpisodeRecorder:
         self.total: Any = 0.0
         self.length = 0
         self.plain_steps = False
-        self.check: Callable[[Mapping[str, Any]], object] | None = None
+        self.check: Callable[[EpisodeRecorder, Mapping[str, Any]], object] | None = None
         self._chunks: StepChunks | None = None
         self._films: dict[str, Film] = {}
         self.film: Film | None = None
@@ -324,7 +325,7 @@ class EpisodeRecorder:
         self._ending = True
         try:
             if self.check is not None:
-                self.check(info or {})
+                self.check(self, info or {})
         except LoggingFailed:
             raise
         except Exception as err:

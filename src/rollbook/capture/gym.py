@@ -75,11 +75,10 @@ class RecordEpisodes(gymnasium.Wrapper):
         self._films = env.render_mode == "rgb_array" and not common.video.never
         self._autoreset = has_autoreset(env)
         self._over = False
-        inner, self._reports, self._stats_key = reporter(env)
-        self._compare = comparable(env, inner)
-        if self._reports:
-            common.auditor.expects(self._reports)
-        self.episodes.check = self._audit
+        inner, reports, stats_key = reporter(env)
+        if reports:
+            common.auditor.expects(reports)
+        self.episodes.check = _Reports(reports, stats_key, comparable(env, inner))
         if env.render_mode != "rgb_array" and not common.video.never:
             common.recorder.count(
                 "no_frames",
@@ -135,14 +134,6 @@ class RecordEpisodes(gymnasium.Wrapper):
         elif self._films:
             episodes.plain_steps = False
 
-    def _audit(self, info: Mapping[str, Any]) -> None:
-        reported = reported_in(info, self._stats_key)
-        if reported is not None or self._reports:
-            returns, lengths = self._compare
-            self.episodes.audit(
-                reported, source=self._reports or "info['episode']", compare_return=returns, compare_length=lengths
-            )
-
     def _frame(self) -> None:
         film = self.episodes.film
         if film is None:
@@ -179,6 +170,21 @@ class RecordEpisodes(gymnasium.Wrapper):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _without_recording, (self.env,)
+
+
+class _Reports:
+    """Has the auditor compare what a wrapper further inside reports at an episode's end. Knows no environment."""
+
+    def __init__(self, source: str, key: str, compare: tuple[bool, bool]) -> None:
+        self._source, self._key, self._compare = source, key, compare
+
+    def __call__(self, episodes: EpisodeRecorder, info: Mapping[str, Any]) -> None:
+        reported = reported_in(info, self._key)
+        if reported is not None or self._source:
+            returns, lengths = self._compare
+            episodes.audit(
+                reported, source=self._source or "info['episode']", compare_return=returns, compare_length=lengths
+            )
 
 
 class LedgerStage(gymnasium.Wrapper):
