@@ -87,3 +87,26 @@ def test_the_example_runs_as_it_stands_and_neptune_has_what_the_book_has(own_pla
     for row in book.metrics(["train/return"]).to_pylist():
         assert f'{{"value": {row["train/return"]}, "step": {row["episode"]}, ' in found
     assert '"path": ["search", "best"]' in found
+
+
+def test_an_experiment_handed_to_spinning_ups_logger_gets_rows_and_configuration(own_place):
+    import neptune
+
+    from rollbook.adapters.spinningup import EpochLogger, setup_logger_kwargs
+
+    experiment = neptune.init_run(mode="offline", capture_hardware_metrics=False, source_files=[], git_ref=False)
+    arguments = setup_logger_kwargs("ppo", 0, own_place, neptune_experiment=experiment, run=False)  # as in the article
+    logger = EpochLogger(**arguments)
+    logger.save_config({"gamma": 0.99, "ac_kwargs": {"hidden": 64}})
+    for epoch in range(2):
+        logger.store(EpRet=10.0 + epoch)
+        logger.log_tabular("EpRet", average_only=True)
+        logger.log_tabular("TotalEnvInteracts", 400 * epoch)
+        logger.dump_tabular()
+    logger.close()
+    experiment.stop()
+    assert logger._count.counts == {}
+    found = operations(own_place)
+    assert '"value": 10.0, "step": 0' in found
+    assert '"value": 11.0, "step": 400' in found
+    assert "ac_kwargs" in found

@@ -152,3 +152,37 @@ def test_trackio_has_every_value(tmp_path, monkeypatch):
     assert (logs[0]["train/return"], logs[0]["train/n"], logs[0]["epoch"]) == (1.5, 3, 0)
     assert logs[2]["note"] == "hello"
     assert logs[3]["train/64"] == 2.0**64
+
+
+def test_trackers_handed_to_spinning_ups_logger_get_every_row(tmp_path, mlflow_uri):
+    import mlflow
+    import wandb
+
+    from rollbook.adapters.spinningup import EpochLogger, setup_logger_kwargs
+
+    (tmp_path / "run").mkdir()
+    mlflow.set_tracking_uri(mlflow_uri)
+    run = wandb.init(mode="offline", dir=str(tmp_path / "run"), project="p")
+    with mlflow.start_run() as active:
+        arguments = setup_logger_kwargs("vpg", 0, tmp_path / "data", trackers=[run, mlflow], run=False)
+        logger = EpochLogger(**arguments)
+        logger.save_config({"gamma": 0.99, "ac_kwargs": {"hidden": 64}})
+        for epoch in range(3):
+            logger.store(EpRet=float(epoch))
+            logger.store(EpRet=epoch + 1.0)
+            logger.log_tabular("EpRet", with_min_and_max=True)
+            logger.log_tabular("TotalEnvInteracts", 400 * epoch)
+            logger.dump_tabular()
+        logger.close()
+    assert dict(run.config)["gamma"] == 0.99
+    run.finish()
+    assert logger._count.counts == {}
+    expected = [(0, 0.5), (400, 1.5), (800, 2.5)]
+    client = mlflow.MlflowClient()
+    history = client.get_metric_history(active.info.run_id, "AverageEpRet")
+    assert sorted((metric.step, metric.value) for metric in history) == expected
+    assert client.get_run(active.info.run_id).data.params["ac_kwargs.hidden"] == "64"
+    until = time.monotonic() + 30
+    while len(wandb_history(tmp_path)) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert [(row["_step"], row["AverageEpRet"]) for row in wandb_history(tmp_path)] == expected
