@@ -114,6 +114,25 @@ def test_what_was_found_about_it_and_what_went_on_around_it_come_with_it(book: B
     assert book.episode("first").checkpoint() is None
 
 
+def test_an_episode_after_a_rewind_knows_the_checkpoint_it_went_on_from(tmp_path: Path) -> None:
+    run = rollbook.init("p", "again", dir=tmp_path, sinks=[], keeper="inline")
+    scope = run.scope("train")
+    first = run.save_checkpoint({"w": [1.0]}, env_step=1)
+    scope.log_episode(episode_id="old", return_=1.0, length=1, env_step=2)
+    second = run.save_checkpoint({"w": [2.0]}, env_step=3)
+    scope.log_episode(episode_id="older life", return_=2.0, length=1, env_step=4)
+    run.restore(first.id)
+    scope.log_episode(episode_id="new", return_=3.0, length=1, env_step=5)
+    book = run.book
+    found = {name: book.episode(name).checkpoint() for name in ("older life", "new")}
+    assert {name: row and row["checkpoint_id"] for name, row in found.items()} == {
+        "older life": second.id,
+        "new": first.id,
+    }
+    assert book.episode("best").id == "new"
+    run.finish()
+
+
 def test_an_episode_that_is_not_there_is_named_with_what_may_be_asked_for(book: Book, tmp_path: Path) -> None:
     with pytest.raises(UnknownKey, match=r"no episode 'e7'.*'best'"):
         book.episode("e7")

@@ -107,8 +107,12 @@ class Episode(Mapping[str, Any]):
         return take_table(table, np.array(rows, dtype=np.int64))
 
     def checkpoint(self) -> dict[str, Any] | None:
-        """The newest checkpoint that was there when it ended, None if there was none."""
-        table = self._book.checkpoints("all")
+        """The newest checkpoint that was there when it ended, None if there was none.
+
+        What a rewind abandoned counts only for an episode that was abandoned with it.
+        """
+        counts = self._book.table("episodes", where=("episode_id", self.id)).num_rows
+        table = self._book.checkpoints("effective" if counts else "all")
         times, mine = to_numpy(table["time"])[0], to_numpy(self._table["time"])[0][0]
         before = [i for i, moment in enumerate(times.tolist()) if moment <= mine]
         return dict(table.slice(before[-1], 1).to_pylist()[0]) if before else None
