@@ -41,6 +41,11 @@ class NewNeptune:
     def __setitem__(self, key: str, value: Any) -> None:
         self.fields[key] = value
 
+    def __getattr__(self, name: str) -> Any:
+        if name in ("log_metric", "set_property"):  # the client says so in an exception of its own
+            raise RuntimeError("It seems you are trying to use the legacy API")
+        raise AttributeError(name)
+
 
 class Wandb:
     def __init__(self) -> None:

@@ -110,3 +110,23 @@ def test_an_experiment_handed_to_spinning_ups_logger_gets_rows_and_configuration
     assert '"value": 10.0, "step": 0' in found
     assert '"value": 11.0, "step": 400' in found
     assert "ac_kwargs" in found
+
+
+def test_the_articles_make_logger_takes_a_run_of_todays_client(own_place):
+    import neptune
+
+    from rollbook.adapters.acme import make_logger
+
+    experiment = neptune.init_run(mode="offline", capture_hardware_metrics=False, source_files=[], git_ref=False)
+    lines = []
+    logger = make_logger(experiment, "train", 0.0, smoothing_regex="return", print_fn=lines.append)
+    for epoch in range(3):
+        logger.write({"episode_return": 10.0 + epoch, "epoch": epoch, "skipped": None})
+    logger.close()
+    experiment.stop()
+    assert lines
+    found = operations(own_place)
+    assert '"path": ["train", "episode_return"]' in found
+    assert '"path": ["train", "episode_return_smoothed_0.99"]' in found
+    for epoch in range(3):
+        assert f'"value": {10.0 + epoch}, "step": {epoch}' in found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rollbook.adapters._run import Counter
 
-__all__ = ["Trackers"]
+__all__ = ["Trackers", "offers"]
 
 
 class Trackers:
@@ -62,17 +62,17 @@ class Trackers:
 
 
 def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object]:
-    if callable(getattr(tracker, "log_metric", None)) and callable(getattr(tracker, "set_property", None)):
+    if offers(tracker, "log_metric") and offers(tracker, "set_property"):
         return lambda row, step: _old_neptune(tracker, row, step)
     if hasattr(tracker, "__getitem__") and hasattr(tracker, "__setitem__") and not isinstance(tracker, dict):
         return lambda row, step: _appended(tracker, row, step)
-    if callable(getattr(tracker, "add_scalar", None)):
+    if offers(tracker, "add_scalar"):
         return lambda row, step: [tracker.add_scalar(key, value, step) for key, value in row.items()]
-    if callable(getattr(tracker, "log_metrics", None)):
+    if offers(tracker, "log_metrics"):
         return lambda row, step: tracker.log_metrics(row, step=step)
-    if callable(getattr(tracker, "log_metric", None)):
+    if offers(tracker, "log_metric"):
         return lambda row, step: _old_neptune(tracker, row, step)
-    if callable(getattr(tracker, "log", None)):
+    if offers(tracker, "log"):
         return lambda row, step: tracker.log(row) if step is None else tracker.log(row, step=step)
     if callable(tracker):
         return tracker  # type: ignore[no-any-return]
@@ -81,6 +81,14 @@ def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object
         "log_metric(key, x, y), run[key].append(value, step=), add_scalar(key, value, x), log_metrics(dict, step=), "
         "log(dict, step=), or to be a function of (row, step)"
     )
+
+
+def offers(tracker: Any, name: str) -> bool:
+    """Whether a tracker has a method. Today's Neptune runs raise errors of their own where an old name is looked up."""
+    try:
+        return callable(getattr(tracker, name, None))
+    except Exception:
+        return False
 
 
 def _old_neptune(tracker: Any, row: dict[str, float], step: int | None) -> None:
@@ -98,13 +106,13 @@ def _appended(tracker: Any, row: dict[str, float], step: int | None) -> None:
 
 def _send_config(tracker: Any, config: Mapping[str, Any]) -> None:
     leaves = {key.replace("/", "."): value for key, value in flatten(config)}
-    if callable(getattr(tracker, "set_property", None)):
+    if offers(tracker, "set_property"):
         for key, value in leaves.items():
             tracker.set_property(key, value)
     elif hasattr(tracker, "__setitem__") and not isinstance(tracker, dict):
         plain = (int, float, str)
         tracker["config"] = {key: value if isinstance(value, plain) else str(value) for key, value in leaves.items()}
-    elif callable(getattr(tracker, "log_params", None)):
+    elif offers(tracker, "log_params"):
         tracker.log_params(leaves)
     elif hasattr(getattr(tracker, "config", None), "update"):
         tracker.config.update(dict(config), **({"allow_val_change": True} if _is_wandb(tracker) else {}))

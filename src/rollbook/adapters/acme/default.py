@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.aggregators import Dispatcher
 from rollbook.adapters.acme.asynchronous import AsyncLogger
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
@@ -54,7 +55,7 @@ def make_logger(
     Returns:
       The outermost logger; `dump()` belongs to it.
     """
-    is_run = hasattr(experiment, "log") and hasattr(experiment, "clocks_now")
+    is_run = offers(experiment, "log") and offers(experiment, "clocks_now")
     front = BookFirst(RollbookLogger(experiment, prefix)) if is_run else None
     ends: list[Any] = [TerminalLogger(prefix, print_fn)]
     if experiment is not None and front is None:
@@ -75,7 +76,7 @@ def make_logger(
 
 
 def _tracker(experiment: Any, prefix: str | None) -> Any:
-    if not hasattr(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
+    if not offers(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
         raise BadInput(
             f"make_logger() was given a {type(experiment).__name__} as its experiment, which is neither a rollbook run "
             "nor something with log_metric(); pass what rollbook.init() returned"
