@@ -336,3 +336,16 @@ def test_the_example_runs(own_place: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert "15 training episodes" in done.stdout
+
+
+def test_acmes_own_tests_of_loggers_filters_and_counters_pass_with_ours_in_their_place(own_place: Path) -> None:
+    import os
+    import subprocess
+
+    program = Path(__file__).with_name("acme_own_tests.py")
+    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Ran 16 tests" in done.stderr
