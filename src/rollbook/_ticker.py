@@ -86,7 +86,7 @@ class Ticker(threading.Thread):
 
     def _settle(self) -> None:
         run = self._run
-        if run.config_changed and run.writer.main:
+        if run.config_changed and run.writer.main and not run.writer.fenced:
             run.config_changed = False
             from rollbook.capture.config import write_config_files
 

@@ -14,7 +14,7 @@ import os
 import time
 
 from rollbook.clocks import UNKNOWN, as_clock
-from rollbook.errors import BadInput, InvalidName, LoggingFailed
+from rollbook.errors import BadInput, InvalidName, LoggingFailed, RollbookError
 from rollbook.journal.slow import Slow, histogram_columns
 
 TYPE_CHECKING = False
@@ -586,6 +586,8 @@ class Run(Scope):
         self._set_clocks(clocks)
 
     def _rewind_to(self, parent: int, cut: dict[str, Any], checkpoint: str | None) -> None:
+        if self._was_taken_over():  # the next number is somebody else's
+            return
         if self.writer.rows_written() or parent >= self.attempt:
             self._attempt_entry().update(ended=time.time(), status="rewound")
             number = max(entry["n"] for entry in self.about["attempts"]) + 1
@@ -636,10 +638,11 @@ class Run(Scope):
         return {}
 
     def write_about(self) -> None:
-        """Write run.json anew (the main writer only); failures are counted."""
+        """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
         if not self.writer.main:
             return
         from rollbook._about import write_about
+        from rollbook.journal.locks import PageLock
 
         if self.config:
             from rollbook.capture.config import plain
@@ -655,9 +658,31 @@ class Run(Scope):
             self.about["summary"] = plain(dict(self.summary))[0]
         self.about["drops"] = dict(self.writer.bill.counts)
         try:
-            write_about(self._folder, self.about)
+            with PageLock(str(self._folder)):
+                if not self._was_taken_over():
+                    write_about(self._folder, self.about)
         except OSError as err:
             self.writer.failed("write run.json", err)
+
+    def _was_taken_over(self) -> bool:
+        """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
+        from rollbook._about import read_about
+
+        try:
+            attempts = read_about(self._folder)["attempts"]
+        except RollbookError:  # there is none that can be read: ours is better
+            return False
+        newest = max((entry["n"] for entry in attempts if type(entry.get("n")) is int), default=0)
+        if newest <= max(entry["n"] for entry in self.about["attempts"]):
+            return False
+        if not self.writer.fenced:
+            self.writer.fenced = True
+            self.count(
+                "fenced",
+                message="another process took this run over with resume='takeover'; what this process logs is kept, "
+                "but does not count as the run's history",
+            )
+        return True
 
     def _config_changed(self, _key: str) -> None:
         self.config_changed = True

@@ -275,6 +275,23 @@ def test_a_fenced_writer_is_told(start: Start) -> None:
         living.writer.tick()
 
 
+def test_a_process_whose_run_was_taken_over_does_not_write_over_what_came_after(start: Start) -> None:
+    old = start("p", "n")
+    old.log({"a": 1.0}, env_step=1)
+    new = start("p", "n", resume="takeover", run_id=old.id)
+    new.log({"a": 2.0}, env_step=2)
+    new.summary["best"] = 2
+    new.finish()
+    old.summary["best"] = 1
+    with pytest.warns(RollbookWarning, match="took this run over"):
+        old.rewind(env_step=1)
+    old.log({"a": 3.0}, env_step=3)
+    old.finish("crashed")
+    page = about(new)
+    assert (page["status"], len(page["attempts"]), page["summary"]) == ("finished", 2, {"best": 2})
+    assert new.book.metrics(["a"])["a"].to_pylist() == [1.0, 2.0]
+
+
 def test_an_attempt_never_starts_before_the_last_one_ended(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock steps back an hour between two attempts."""
     from rollbook.journal import writer
