@@ -300,6 +300,17 @@ def test_the_example_runs_as_it_stands(own_place: Path, monkeypatch: pytest.Monk
     assert book.status == "finished"
 
 
+def test_the_names_of_the_librarys_logger_module_are_here() -> None:
+    from rollbook.adapters import sb3 as ours
+
+    theirs = {name for name, value in vars(native).items() if getattr(value, "__module__", "") == native.__name__}
+    theirs |= {"DEBUG", "INFO", "WARN", "ERROR", "DISABLED"}
+    helpers = {"filter_excluded_keys"}  # of its own outputs
+    assert {name for name in theirs - helpers if not hasattr(ours, name)} == set()
+    for name in ("KVWriter", "SeqWriter", "Video", "Figure", "Image", "HParam", "FormatUnsupportedError"):
+        assert getattr(ours, name) is getattr(native, name), "what programs test with isinstance is the library's own"
+
+
 def test_compat_is_the_librarys_own_logger_beside_the_run(run: Any, own_place: Path) -> None:
     logger = configure(own_place, ["csv", "rollbook"], run=run, compat=True)
     assert type(logger) is native.Logger

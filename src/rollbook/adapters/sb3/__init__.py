@@ -22,7 +22,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video
+    from rollbook.adapters.sb3._host import (
+        DEBUG,
+        DISABLED,
+        ERROR,
+        INFO,
+        WARN,
+        Figure,
+        FormatUnsupportedError,
+        HParam,
+        Image,
+        KVWriter,
+        SeqWriter,
+        Video,
+    )
     from rollbook.adapters.sb3.callback import RollbookCallback
     from rollbook.adapters.sb3.events import TensorBoardOutputFormat
     from rollbook.adapters.sb3.files import CSVOutputFormat, JSONOutputFormat
@@ -32,7 +45,10 @@ if TYPE_CHECKING:
     from rollbook.adapters.sb3.output import RollbookOutputFormat
 
 _HOMES = {
-    "_host": ("Figure", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
+    "_host": (
+        *("DEBUG", "INFO", "WARN", "ERROR", "DISABLED"),
+        *("Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
+    ),
     "callback": ("RollbookCallback",),
     "events": ("TensorBoardOutputFormat",),
     "files": ("CSVOutputFormat", "JSONOutputFormat"),
@@ -44,9 +60,15 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "DEBUG",
+    "DISABLED",
+    "ERROR",
+    "INFO",
     "SUPPORTED",
+    "WARN",
     "CSVOutputFormat",
     "Figure",
+    "FormatUnsupportedError",
     "HParam",
     "HumanOutputFormat",
     "Image",
