@@ -43,6 +43,7 @@ def read_about(folder: str | os.PathLike[str]) -> dict[str, Any]:
         not isinstance(about, dict)
         or not isinstance(about.get("id"), str)
         or not isinstance(about.get("attempts"), list)
+        or any(not isinstance(entry, dict) or type(entry.get("n")) is not int for entry in about["attempts"])
     ):
         raise NotARun(
             f"{path} does not describe a run: no id or attempts in it. Try: rollbook repair {os.fspath(folder)}"

@@ -33,7 +33,9 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
             continue
         try:
             about = read_about(entry.path)
-        except (NotARun, OSError):
+        except NotARun:
+            if os.path.exists(os.path.join(entry.path, "run.json")):
+                raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
             continue
@@ -99,8 +101,8 @@ def last_time(folder: str, about: dict[str, Any]) -> int:
     """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
     last = 0
     for entry in about["attempts"]:
-        seconds = float(entry.get("ended") or entry.get("started") or 0)
-        last = max(last, int(entry.get("last") or 0), int(seconds * 1e9))
+        seconds = max(_number(entry.get("ended")), _number(entry.get("started")))
+        last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
     data = os.path.join(folder, "data")
     paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
     for path in paths:
@@ -109,3 +111,8 @@ def last_time(folder: str, about: dict[str, Any]) -> int:
         except OSError:
             continue
     return last + 1 if last else 0
+
+
+def _number(found: Any) -> float:
+    """A finite number of a file, 0 for anything else."""
+    return found if isinstance(found, (int, float)) and abs(found) < 2**63 else 0

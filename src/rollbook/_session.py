@@ -241,9 +241,12 @@ def init(
             writer.open()
             write_about(folder, about)
         except FileExistsError:
-            raise RunIsLive(
-                f"init(run_id={run_id!r}): {folder} was made by another process this moment. Join it with attach()"
-            ) from None
+            state = (
+                "was made by another process this moment. Join it with attach()"
+                if os.path.exists(os.path.join(folder, "run.json"))
+                else f"is there and has no run.json. Try rollbook repair {folder}, or choose another id"
+            )
+            raise RunIsLive(f"init(run_id={run_id!r}): {folder} {state}") from None
         except OSError as err:
             raise RunError(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "

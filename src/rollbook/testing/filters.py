@@ -26,6 +26,7 @@ def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:
     """Every mark reaches `to`, once, in order; rows held back come before the final one."""
     to = _Kept()
     rows = [*training_rows(200), final(201)]
+    rows.insert(120, Row(rows[120].time, {}, {}, "", "w2", 0, 1, 2, "rewind"))
     fill(make_filter(to), folder, [rows[:90], rows[90:]])
     expected = [row.mark for row in rows if row.mark]
     if [row.mark for row in to.rows if row.mark] != expected or to.rows[-1].mark != "final":

@@ -37,8 +37,9 @@ def closes_twice(make_sink: MakeSink, folder: Path) -> None:
 def takes_marks_and_empty_rows(make_sink: MakeSink, folder: Path) -> None:
     """Marks, rows without values or clocks, and empty batches are no trouble."""
     dump = Row(START, {}, {}, "train", "w1", 0, 1, 1, "dump", ("train/return",))
+    rewind = Row(START, {}, {}, "", "w2", 0, 1, 2, "rewind")
     bare = Row(START, {}, {"x": 1.0})
-    fill(make_sink(), folder, [[], [row(2, {})], [dump, bare], [final(4)]])
+    fill(make_sink(), folder, [[], [row(2, {})], [dump, rewind, bare], [final(4)]])
 
 
 def takes_any_kind_of_value(make_sink: MakeSink, folder: Path) -> None:
