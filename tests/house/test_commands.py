@@ -146,6 +146,7 @@ def test_verify_says_with_its_status_whether_something_is_wrong(rb: Any, runs: P
     (problem,) = json.loads(rb("verify", folder, "--json").stdout)[folder]
     assert part.name in problem
     assert "set aside" in rb("repair", folder).stdout
+    assert json.loads(rb("repair", folder, "--json").stdout) == {folder: ["nothing had to be done"]}
     assert rb("verify", folder).exit_code == 0
 
 

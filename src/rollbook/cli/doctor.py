@@ -39,7 +39,8 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
 @click.argument("runs", nargs=-1, required=True)
 @dir_option
 @click.option("--force", is_flag=True, help="Also where a writer on another host cannot be judged dead or alive.")
-def repair(runs: tuple[str, ...], root: str, force: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None:
     """Save what can be saved of damaged or deserted runs: seal what is whole, set aside what is not.
 
     \b
@@ -49,9 +50,13 @@ def repair(runs: tuple[str, ...], root: str, force: bool) -> None:
     """
     from rollbook.store.doctor import repair as repair_run
 
+    done = {}
     for run in runs:
-        for line in repair_run(find_folder(run, root), force=force):
+        done[run] = repair_run(find_folder(run, root), force=force)
+        for line in () if as_json else done[run]:
             click.echo(clean(line))
+    if as_json:
+        click.echo(json.dumps(done, indent=1))
 
 
 @click.command()
