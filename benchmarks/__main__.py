@@ -1,7 +1,7 @@
 """Measure rollbook beside its peers and write benchmarks/RESULTS.md.
 
 python -m benchmarks                 all rows (about fifteen minutes)
-python -m benchmarks --rows 1,2,7    some of them
+python -m benchmarks --rows 1,2,7,E  some of them
 python -m benchmarks --quick         fewer repetitions
 """
 
@@ -16,21 +16,26 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import harness
+from benchmarks import episodes, harness, samples
 from benchmarks.loggers import MODULES
 from benchmarks.rows import ROWS, Context, Line
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
+TABLE = {**{str(number): row for number, row in ROWS.items()}, "E": episodes.rows, "S": samples.rows}
+"""Rows of the table by name: the recorder's by number, episodes, samples."""
+
 
 def main() -> None:
     """Run the rows that were asked for and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("--rows", default="", help="numbers of rows, comma-separated")
+    parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
-    wanted = [int(n) for n in given.rows.split(",")] if given.rows else list(ROWS)
+    wanted = given.rows.split(",") if given.rows else list(TABLE)
+    if unknown := [name for name in wanted if name not in TABLE]:
+        parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
     harness.become_subreaper()
     peers = [name for name, module in MODULES.items() if find_spec(module) is not None]
     missing = sorted(set(MODULES) - set(peers))
@@ -40,12 +45,12 @@ def main() -> None:
     lines: list[Line] = []
     try:
         context = Context(root=root, peers=peers, repeat=2 if given.quick else 5)
-        for number in wanted:
+        for name in wanted:
             start = time.perf_counter()
-            for line in ROWS[number](context):
+            for line in TABLE[name](context):
                 lines.append(line)
                 print(line.text(), flush=True)
-            print(f"  (row {number}: {time.perf_counter() - start:.0f} s)", flush=True)
+            print(f"  (row {name}: {time.perf_counter() - start:.0f} s)", flush=True)
     finally:
         shutil.rmtree(root, ignore_errors=True)
     if not given.rows:

@@ -35,7 +35,7 @@ class Context:
 class Line:
     """One line: rollbook's figure, a peer's, their ratio, and the goal for either."""
 
-    number: int
+    number: int | str
     what: str
     ours: float
     unit: str
