@@ -146,7 +146,10 @@ def test_play_says_what_is_in_the_film_and_where_it_is(root: Path, tmp_path: Pat
     assert "no display here" in played.stderr
     film = Path(played.stdout.strip())
     assert film.is_file()
-    copied = call(root, "play", "--episode", "best", "-o", str(tmp_path / "best.mp4"))
+    copied = call(root, "play", "--episode", "best", "-o", str(tmp_path / f"best{film.suffix}"))
     assert copied.exit_code == 0
-    assert (tmp_path / "best.mp4").stat().st_size > 100
+    assert (tmp_path / f"best{film.suffix}").stat().st_size > 50
+    other = call(root, "play", "--episode", "best", "-o", str(tmp_path / "best.avi"))
+    assert other.stdout.strip() == str(tmp_path / f"best{film.suffix}")
+    assert f"the film is a {film.suffix[1:].upper()}" in other.stderr
     assert "filmed: " in call(root, "play", "--episode", "x").stderr

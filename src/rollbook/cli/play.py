@@ -37,6 +37,9 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
     path = video_of_episode(book, episode)
     remark(_said(book, path))
     if out:
+        if path.suffix != Path(out).suffix:  # without an MP4 encoder films are GIFs
+            remark(f"the film is a {path.suffix[1:].upper()}, so the copy is called that; MP4 needs rollbook[video]")
+            out = str(Path(out).with_suffix(path.suffix))
         shutil.copyfile(path, out)
         remark(f"wrote {out}")
     click.echo(out or str(path))
