@@ -139,6 +139,8 @@ class Checkpoints:
     ) -> Checkpoint:
         if sum(given is not None for given in (state, write, path)) > 1:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
+        if keep is not None and as_clock(keep) is None:
+            raise BadInput(f"keep={keep!r:.80} is no number of checkpoints; pass an integer, or None to keep all")
         if self._pid != os.getpid():  # a forked child: the lock may be held by a thread that is not here
             self._pid, self._lock, self._files = os.getpid(), RLock(), None
         # All that says "where" is read before the (long) writing: other threads go on logging meanwhile.
