@@ -197,17 +197,21 @@ def alone(name: str) -> Iterator[None]:
         yield
 
 
+DEADLINE = [float("inf")]
+"""When to give up making environments, by time.monotonic()."""
+
+
 def call(*command: str | Path, env: dict[str, str] | None = None) -> None:
-    """Run a command; on failure, or after a quarter of an hour, show what it said and stop."""
+    """Run a command; on failure, or after a quarter of an hour at most, show what it said and stop."""
+    words = [str(word) for word in command]
+    seconds = max(0.0, min(900.0, DEADLINE[0] - time.monotonic()))
     try:
-        done = subprocess.run(
-            [str(c) for c in command], capture_output=True, text=True, env=env, timeout=900, check=False
-        )
+        done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        raise Failed(f"this command did not end within 15 minutes:\n  {' '.join(map(str, command))}") from None
+        raise Failed(f"this command did not end within {seconds:.0f} s:\n  {' '.join(words)}") from None
     if done.returncode:
         tail = (done.stdout + done.stderr)[-6000:]
-        raise Failed(f"this command failed with status {done.returncode}:\n  {' '.join(map(str, command))}\n{tail}")
+        raise Failed(f"this command failed with status {done.returncode}:\n  {' '.join(words)}\n{tail}")
 
 
 def find_uv(python: Path) -> Path:
@@ -289,12 +293,12 @@ def run_tests(
         for name in groups_of(path):
             if not wanted or name in wanted:
                 files.setdefault(name, []).append(path)
-    worst, told, missing, start = 0, [], {}, time.monotonic()
+    worst, told, missing = 0, [], {}
+    DEADLINE[0] = time.monotonic() + minutes * 60
     with ThreadPoolExecutor(1) as builder:
         made = {name: builder.submit(build, name) for name in files}
         for name, paths in files.items():
-            left = minutes * 60 - (time.monotonic() - start)
-            if left <= 0:
+            if time.monotonic() > DEADLINE[0]:
                 made[name].cancel()
                 missing[name] = f"Its turn had not come after {minutes:g} minutes."
                 continue
