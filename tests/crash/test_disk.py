@@ -183,3 +183,20 @@ def test_a_folder_that_vanishes_costs_its_rows_and_nothing_else(
     run.summary["x"] = 1
     run.finish()
     assert not run.folder.exists(), "nothing brought it back"
+
+
+@needs_mount
+def test_a_folder_that_cannot_be_written_is_an_error_of_init_in_words(tmp_path: Path) -> None:
+    program = """
+import sys, rollbook
+from rollbook.errors import RunError
+try:
+    rollbook.init("p", "n", dir=sys.argv[1], sinks=[], keeper="inline")
+except RunError as err:
+    print(err)
+"""
+    done = on_a_small_disk(tmp_path, program, "1m", 'mount -o remount,ro "$0"')
+    assert done.returncode == 0, done.stderr
+    assert "init('p', 'n')" in done.stdout
+    assert "Read-only file system" in done.stdout
+    assert "Choose another with dir=" in done.stdout
