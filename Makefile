@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench lint types layers pytest frameworks test-frameworks clean
+.PHONY: help demo test bench lint types layers pytest frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -38,13 +38,10 @@ layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
 	$(BIN)/lint-imports --no-logo --config pyproject.toml
 
 pytest: $(VENV)/.has-dev  ## the tests alone
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
-
-test-slow: $(VENV)/.has-dev  ## the tests that need a machine for themselves
-	$(BIN)/python -m pytest -m slow $(ARGS)
 
 # Part of `test`: of each framework a short real training. Environments are made once; one that cannot be had here (no
 # such wheel, no network) is named, not a failure.

@@ -123,7 +123,6 @@ class TinyWriter(Writer):
     frame_file_bytes = 4096
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_readers_miss_nothing_and_repeat_nothing_beside_writers_and_sealers(tmp_path: Path, threads: int) -> None:
     """With one thread a book is also never without a row while it has a later one; two use lanes as they find them."""
