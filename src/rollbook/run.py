@@ -114,7 +114,9 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": {k: v if n != 1 or _is_one(v) else [v] for k, v in {**columns, **refused}.items()},
+                "columns": {
+                    k: v if n != 1 or type(v) is list or _is_one(v) else [v] for k, v in {**columns, **refused}.items()
+                },
             }
             if clock_columns:
                 payload["clock_columns"] = dict(clock_columns)
