@@ -30,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 import rollbook
-from rollbook import _session
+from rollbook.run import current
 
 
 def open_run(folder: Path) -> Any:
@@ -55,7 +55,7 @@ def compare(what: str, makers: dict[str, Callable[[Path], Callable[[int], Any]]]
         for name, make in makers.items():
             with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
                 found[name].append(cost(make(Path(folder)), n))
-                for run in list(_session._opened):
+                for run in list(current.opened):
                     run.finish()
     medians = {name: statistics.median(times) for name, times in found.items()}
     ours = medians.popitem()[1]

@@ -13,13 +13,16 @@ Importing this loads neither numpy nor pyarrow; each name below brings what it n
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook._session import attach, init
     from rollbook.capture.siblings import siblings
-    from rollbook.run import Run, Scope
+    from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
+    from rollbook.run.session import attach, init
     from rollbook.store.catalog import RunSet, open
     from rollbook.store.reader import Book
 
@@ -53,10 +56,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "attach": "rollbook._session",
-    "init": "rollbook._session",
-    "Run": "rollbook.run",
-    "Scope": "rollbook.run",
+    "attach": "rollbook.run.session",
+    "init": "rollbook.run.session",
+    "Run": "rollbook.run.run",
+    "Scope": "rollbook.run.scope",
     "Book": "rollbook.store.reader",
     "RunSet": "rollbook.store.catalog",
     "open": "rollbook.store.catalog",
@@ -69,9 +72,28 @@ _VERBS = frozenset(
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 
 
+class _Face(type(sys)):  # type: ignore[misc]
+    """This module. `store` is a verb and also a room: when the room is first imported it learns to be called."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "store" and type(value) is type(sys):
+            value.__class__ = _CallableRoom
+        super().__setattr__(name, value)
+
+
+class _CallableRoom(type(sys)):  # type: ignore[misc]
+    def __call__(self, *values: Any, **more: Any) -> Any:
+        from rollbook.run.current import current_verb
+
+        return current_verb("store")(*values, **more)
+
+
+sys.modules[__name__].__class__ = _Face
+
+
 def __getattr__(name: str) -> Any:
     if name in _VERBS:
-        from rollbook._session import current_verb
+        from rollbook.run.current import current_verb
 
         return current_verb(name)
     if name == "siblings":
@@ -88,8 +110,8 @@ def __getattr__(name: str) -> Any:
 
 def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
     """Open n runs that take arrays with a leading seed axis; see `rollbook.capture.siblings`."""
-    from rollbook._session import init
     from rollbook.capture.siblings import siblings
+    from rollbook.run.session import init
 
     return siblings(n, seeds=seeds, open_run=init, **init_arguments)
 

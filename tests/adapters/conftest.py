@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook import _ending, _session
-from rollbook.run import Run
+from rollbook.run import current, ending
+from rollbook.run.run import Run
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_DIR", "RANK"):
         monkeypatch.delenv(name, raising=False)
     yield tmp_path
-    for run in list(_session._opened):
+    for run in list(current.opened):
         leave(run)
 
 
@@ -28,8 +28,8 @@ def leave(run: Run) -> None:
     """Stop a run without sealing it: these tests read what was written, and sealing has tests of its own."""
     if run.status == "running":
         run.status = "finished"
-        _ending.forget(run)
-        _session._opened.remove(run)
+        ending.forget(run)
+        current.opened.remove(run)
         run._parts["ticker"].stop()
         run.writer.close()
 

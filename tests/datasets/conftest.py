@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook import _ending
 from rollbook.capture.gym import RecordEpisodes
+from rollbook.run import ending
 from rollbook.store import seal as store_seal
 
 SPACES = {
@@ -81,7 +81,7 @@ def new_run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     yield make
     for run in runs:
-        _ending.forget(run)
+        ending.forget(run)
         run.writer.close()
         run.status = "finished"
 

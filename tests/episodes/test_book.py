@@ -18,9 +18,9 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook import _ending
 from rollbook.capture.episodes import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
+from rollbook.run import ending
 from rollbook.store import encode, near
 from rollbook.store.parts import Part
 from rollbook.store.reader import Book
@@ -40,7 +40,7 @@ def new_run(tmp_path: Path) -> Iterator[Any]:
 
     yield make
     for run in runs:
-        _ending.forget(run)
+        ending.forget(run)
         run.writer.close()
         run.status = "finished"
 

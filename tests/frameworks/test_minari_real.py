@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook import _ending
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.multiagent import RecordParallel
 from rollbook.datasets import StepSource, from_minari, to_minari
 from rollbook.datasets._whole import Exported
 from rollbook.errors import BadInput
+from rollbook.run import ending
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from conftest import SPACES, Sampled, play  # type: ignore[import-not-found]
@@ -40,7 +40,7 @@ def new_run(tmp_path: Path) -> Any:
 
     yield make
     for run in runs:
-        _ending.forget(run)
+        ending.forget(run)
         run.writer.close()
         run.status = "finished"
 

@@ -18,10 +18,10 @@ from ray.rllib.algorithms.bc import BCConfig
 from ray.rllib.algorithms.marwil import MARWILConfig
 
 import rollbook
-from rollbook import _ending
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.datasets import StepSource, from_rllib, to_rllib
 from rollbook.errors import BadInput
+from rollbook.run import ending
 
 GROUPS = ("rllib",)
 
@@ -50,7 +50,7 @@ def new_run(tmp_path: Path) -> Iterator[Any]:
 
     yield make
     for run in runs:
-        _ending.forget(run)
+        ending.forget(run)
         run.writer.close()
         run.status = "finished"
 

@@ -216,12 +216,21 @@ def test_the_current_run_is_the_innermost_with_block_else_the_last_opened(start:
         assert (outer.writer.rows_written(), other.writer.rows_written()) == (2, 0)
 
 
-def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook import _session
-    from rollbook.journal.bill import Bill
+def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) -> None:
+    with start("p", "n") as run:
+        rollbook.store(a=1.0)
+        assert "a" in run.book.keys()
+        rollbook.store(a=3.0)
+        assert rollbook.dump()["a/mean"] == 2.0
+        assert rollbook.store.reader.Book is rollbook.Book  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(_session, "_opened", [])
-    monkeypatch.setattr(_session, "_no_run", Bill())
+
+def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.journal.bill import Bill
+    from rollbook.run import current
+
+    monkeypatch.setattr(current, "opened", [])
+    monkeypatch.setattr(current, "_no_run", Bill())
     with pytest.warns(RollbookWarning, match="no run is open"):
         rollbook.log({"a": 1.0})
     rollbook.log({"a": 1.0})
@@ -436,7 +445,7 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
         return 0
 
     monkeypatch.setattr(locks, "try_lock", watched)
-    monkeypatch.setattr("rollbook._session.last_time", last_time)
+    monkeypatch.setattr("rollbook.run.session.last_time", last_time)
     continue_it()
     second.join(20.0)
     assert sorted(type(found).__name__ for found in results) == ["Run", "RunIsLive"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["Counter", "clean_name", "find_run"]
 
@@ -46,11 +46,11 @@ def find_run(
     if run is False:
         return None, False
     if run is None and not options:
-        from rollbook._session import current_run
+        from rollbook.run.current import current_run
 
         run = current_run()
     if run is None:
-        from rollbook._session import init
+        from rollbook.run.session import init
 
         arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ("text",)}
         arguments.update(options or {})

@@ -300,7 +300,7 @@ def _run_for(
             raise BadInput("run=False would record nothing: leave the back end 'rollbook' out instead")
         return found
     if not options:
-        from rollbook._session import current_run
+        from rollbook.run.current import current_run
 
         current = current_run()
         if current is not None:

@@ -19,7 +19,8 @@ from rollbook.demo.agent import Agent, Rollout
 from rollbook.demo.net import Array
 
 if TYPE_CHECKING:
-    from rollbook.run import Run, Scope
+    from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
 
 __all__ = ["CONFIG", "GOAL", "train"]
 

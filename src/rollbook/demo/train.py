@@ -21,7 +21,7 @@ from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.errors import NothingToResume
 
 if TYPE_CHECKING:
-    from rollbook.run import Run
+    from rollbook.run.run import Run
     from rollbook.store.reader import Book
 
 __all__ = ["main"]

@@ -11,7 +11,7 @@ import pytest
 from rollbook.adapters import _versions
 from rollbook.adapters import jax as adapter
 from rollbook.errors import MissingExtra
-from rollbook.run import Run
+from rollbook.run.run import Run
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX is installed here")

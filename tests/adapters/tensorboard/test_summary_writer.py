@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook._session import current_run
 from rollbook.adapters.tensorboard import SummaryWriter
 from rollbook.errors import MissingExtra, RollbookWarning, UnknownOption
+from rollbook.run.current import current_run
 
 
 @pytest.fixture(autouse=True)

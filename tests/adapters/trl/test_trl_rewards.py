@@ -16,7 +16,7 @@ from rollbook.adapters.trl.advantages import take_from_trainer
 from rollbook.adapters.trl.batches import link_of
 from rollbook.adapters.trl.messages import text_of
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.run import Run
+from rollbook.run.run import Run
 
 
 def length(completions: list[str], **_: Any) -> list[float]:

@@ -14,7 +14,7 @@ import pytest
 from rollbook.adapters import _versions, verl
 from rollbook.adapters.verl import Tracking, import_rollouts, register
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.run import Run
+from rollbook.run.run import Run
 
 
 def dump(folder: Path, step: int, n: int = 4, **more: list[Any]) -> None:

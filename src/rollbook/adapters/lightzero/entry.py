@@ -47,7 +47,7 @@ def entry(name: str) -> Callable[..., Any]:
         why = f"rollbook.adapters.lightzero.{name}"
         theirs = getattr(need("lzero.entry", extra="lightzero", why=why, also="LightZero"), name)
         if run is None:
-            from rollbook._session import current_run
+            from rollbook.run.current import current_run
 
             run = current_run()
         chosen = {} if run is not None else {**_named(input_cfg), "seed": seed, "sinks": (), **(options or {})}

@@ -128,7 +128,7 @@ def experiment_of(run: Any) -> Experiment:
     if isinstance(run, Experiment):
         return run
     if run is None:
-        from rollbook._session import current_run
+        from rollbook.run.current import current_run
 
         run = current_run()
     known = getattr(getattr(run, "run", run), "lightzero_experiment", None)
@@ -136,7 +136,7 @@ def experiment_of(run: Any) -> Experiment:
 
 
 def _no_current() -> bool:
-    from rollbook._session import current_run
+    from rollbook.run.current import current_run
 
     return current_run() is None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["Settings", "function_storage", "names_of", "open_run", "plain_config", "run_id"]
 
@@ -85,7 +85,7 @@ class Settings:
         self.options: dict[str, Any] = {"sinks": ("text",), **(options or {})}
         from inspect import signature
 
-        from rollbook._session import init
+        from rollbook.run.session import init
 
         known = [*signature(init).parameters]
         unknown = [key for key in self.options if key not in known]
@@ -115,7 +115,7 @@ def open_run(
     Raises:
       RollbookError: what `rollbook.init` raises; RunIsLive if the run could not be joined within ten seconds.
     """
-    from rollbook._session import attach, init
+    from rollbook.run.session import attach, init
 
     options = dict(settings.options)
     identity = options.pop("run_id", None) or (run_id(experiment, trial) if experiment is not None else None)

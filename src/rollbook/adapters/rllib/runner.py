@@ -12,13 +12,13 @@ from rollbook.adapters.rllib.data import EpisodeData
 from rollbook.capture._agents import AgentsRecorder
 from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.run import Scope
+from rollbook.run.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["Runner", "join"]
 
@@ -29,7 +29,7 @@ def join(address: tuple[str, str, int]) -> Run:
     Raises:
       RollbookError: this process does not see that folder.
     """
-    from rollbook._session import unpickle_run
+    from rollbook.run.session import unpickle_run
 
     folder, nonce, attempt = address
     run = unpickle_run(folder, nonce)

@@ -264,6 +264,6 @@ def configure(
 
 
 def _nothing_is_open() -> bool:
-    from rollbook._session import current_run
+    from rollbook.run.current import current_run
 
     return current_run() is None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, ClassVar, Self
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["DummyLogger", "EpochLogger", "Logger"]
 
@@ -227,7 +227,7 @@ class Logger:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        from rollbook._session import status_of
+        from rollbook.run.ending import status_of
 
         kind = exc[0]
         if self._owned and self.run is not None and isinstance(kind, type) and issubclass(kind, BaseException):
@@ -409,8 +409,8 @@ def _say(text: str) -> None:
 
 def _shared_run(open_run: Any) -> tuple[Run | None, bool]:
     """One run for all ranks: rank 0 opens it and tells the others its folder."""
-    from rollbook._session import attach
     from rollbook.adapters.spinningup.statistics import broadcast_text
+    from rollbook.run.session import attach
 
     run, owned = open_run() if proc_id() == 0 else (None, False)
     folder = broadcast_text(str(run.folder) if run is not None else "")

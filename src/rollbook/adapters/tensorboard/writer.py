@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Self
 
-    from rollbook.run import Run, Scope
+    from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
 
 __all__ = ["SummaryWriter"]
 
@@ -314,7 +315,7 @@ class SummaryWriter:
     # -- parts
 
     def _find_run(self, run: Any, project: str | None, options: Mapping[str, Any] | None) -> tuple[Run | None, bool]:
-        from rollbook._arguments import program_name
+        from rollbook.run.arguments import program_name
 
         name = os.path.basename(os.path.normpath(self.log_dir))
         if project is not None:

@@ -129,7 +129,7 @@ class RollbookCallback(_Base):
             options.setdefault("total", {"gradient_step": int(state.max_steps)})
         folder = os.path.basename(os.path.abspath(str(getattr(args, "output_dir", None) or "runs")))
         name = type(args).__name__.removesuffix("Config").lower() or "train"
-        from rollbook._session import current_run
+        from rollbook.run.current import current_run
 
         # A run that is open already is taken, unless other options were asked for.
         found = None if self._options or self._project is not None else current_run()

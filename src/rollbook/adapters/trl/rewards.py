@@ -144,7 +144,7 @@ class _Gathering:
         """The batch these arguments belong to; None (counted) if they are none."""
         with self._lock:
             if self._run is None:
-                from rollbook._session import current_run
+                from rollbook.run.current import current_run
 
                 self._run = current_run()
             if self._count is None:

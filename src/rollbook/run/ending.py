@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["forget", "status_of", "watch"]
 

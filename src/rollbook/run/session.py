@@ -1,30 +1,14 @@
-"""Opening runs: `init`, `attach`, and the module-level verbs that act on the current run.
+"""Opening runs: `init` and `attach`.
 
 This is where the rooms are put together: the only place that knows the writer, the keeper and the sinks at once.
 """
 
 from __future__ import annotations
 
-import contextvars
 import os
 import sys
 import time
 
-from rollbook import _ending
-from rollbook._about import new_id, read_about, write_about
-from rollbook._arguments import (
-    Plan,
-    check_clock_list,
-    check_name,
-    check_option,
-    check_seed,
-    check_tags,
-    check_total,
-    plan_of,
-    program_name,
-)
-from rollbook._ending import status_of
-from rollbook._resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
@@ -38,24 +22,38 @@ from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
 from rollbook.journal.format import VERSION
 from rollbook.journal.locks import PageLock
-from rollbook.journal.writer import Writer, now
+from rollbook.journal.writer import Writer
+from rollbook.run.about import new_id, read_about, write_about
+from rollbook.run.arguments import (
+    check_clock_list,
+    check_name,
+    check_option,
+    check_seed,
+    check_tags,
+    check_total,
+    plan_of,
+    program_name,
+)
+from rollbook.run.current import opened
+from rollbook.run.joining import elder, own_rank, rendezvous
+from rollbook.run.life import start
+from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from rollbook.run import Run, Scope
+    from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
 
-__all__ = ["DEFAULT", "attach", "current_run", "enter", "init", "leave", "status_of", "unpickle_run", "unpickle_scope"]
+__all__ = ["DEFAULT", "attach", "init", "unpickle_run", "unpickle_scope"]
 
 DEFAULT: tuple[str, ...] = ("terminal", "text")
 """The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
 
 _KEEPERS = ("process", "thread", "inline")
 _RESUMES = ("never", "allow", "must", "takeover")
-FINISH_SECONDS = 10.0
-"""How long finish() waits for the keeper to seal and to drain the sinks."""
 
 
 def init(
@@ -129,9 +127,9 @@ def init(
     place = os.path.join(root, project)
 
     if resume == "never" and run_id is None and parent is None and forked_from is None:
-        elder = _elder(project, name, root)
-        if elder is not None:
-            return attach(elder, strict=strict)
+        older = elder(project, name, root)
+        if older is not None:
+            return attach(older, strict=strict)
 
     bill = Bill(strict)
     found = find_to_resume(place, name, run_id) if resume != "never" else None
@@ -206,7 +204,7 @@ def init(
                 "command": command_line([sys.executable, *sys.argv]),
                 "python": sys.version.split()[0],
                 "cwd": os.getcwd(),
-                "rendezvous": _rendezvous(),
+                "rendezvous": rendezvous(),
             }
         )
         if about["total"] and "x" not in about:
@@ -252,7 +250,7 @@ def init(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
                 "with dir="
             ) from err
-    run = _start(folder, about, writer, plan, keeper, config if found is None else None)
+    run = start(folder, about, writer, plan, keeper, config if found is None else None)
     for problem in config_problems:
         bill.count("config_as_repr", message=f"config: {problem}")
     return run
@@ -278,140 +276,9 @@ def attach(
         clocks=tuple(about.get("clocks") or STANDARD),
         nonce=about.get("nonce", ""),
         bill=Bill(strict),
-        rank=_rank(),
+        rank=own_rank(),
     )
-    return _start(folder, about, writer, None, "process")
-
-
-def _start(
-    folder: str, about: dict[str, Any], writer: Writer, plan: Plan | None, keeper: str, native_config: Any = None
-) -> Run:
-    from pathlib import Path
-
-    from rollbook._ticker import Ticker
-    from rollbook.run import Run
-
-    run = Run(folder=Path(folder), about=about, writer=writer, end=_end)
-    local: Any = None
-    if plan is not None:
-        _write_plan(folder, plan, about)
-        os.environ["ROLLBOOK_RUN_ID"] = folder
-        os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
-        if keeper == "process":
-            local = _local_sinks(folder, plan.local)
-        run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
-    run._parts["keeper"], run._parts["native_config"] = keeper, native_config
-    if keeper == "process":
-        try:
-            from rollbook.keeper.launch import launch
-
-            launch(folder)
-        except OSError as err:
-            writer.bill.count(
-                "no_keeper",
-                message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
-                "`rollbook repair` seals it. Or use keeper='thread'",
-            )
-            run._parts["keeper"] = "inline"
-    elif keeper == "thread":
-        from rollbook.keeper.main import Keeper
-
-        run._parts["keeper_thread"] = Keeper(folder, sinks=plan.local if plan else []).start_thread()
-    late = (lambda: _provenance(run),) if plan is not None else ()
-    ticker = Ticker(run, local, late)
-    run._parts["ticker"] = ticker
-    ticker.start()
-    _ending.watch(run)
-    _opened.append(run)
-    return run
-
-
-def _end(run: Run, status: str) -> None:
-    """What `Run.finish` does; counted, never raised."""
-    if os.getpid() != run.writer.pid:  # a forked child must not end its parent's run
-        return
-    _ending.forget(run)
-    if run in _opened:
-        _opened.remove(run)
-    ticker = run._parts["ticker"]
-    ticker.stop()
-    ended = time.time()
-    if run.writer.main:
-        _fold_provenance(run)
-        run.writer.frame({"mark": "final", "status": status})
-        run.about["status"], run.about["ended"] = status, ended
-        run._attempt_entry().update(ended=ended, status=status)
-        run.write_about()
-    run.writer.close()
-    if run.writer.main:
-        run._attempt_entry()["last"] = now() + run.writer.time_offset
-        run.write_about()
-        if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
-            del os.environ["ROLLBOOK_RUN_ID"]
-    ticker.tick(final=True)
-    try:
-        _let_keeper_finish(run)
-    except Exception as err:
-        run.writer.failed("seal", err)
-
-
-def _let_keeper_finish(run: Run) -> None:
-    mode = run._parts["keeper"]
-    if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
-        return
-    if mode == "thread":
-        run._parts["keeper_thread"].finish(FINISH_SECONDS)
-    elif mode == "inline":
-        from rollbook.keeper.main import Keeper
-
-        if run.writer.main:
-            Keeper(str(run.folder), sinks=run._parts.get("inline_sinks", [])).run_to_end()
-    elif run.writer.main:
-        from rollbook.keeper.launch import launch, wait_done
-
-        if not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
-            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
-
-
-# -- the current run
-
-
-_stack: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("rollbook_runs", default=())
-_opened: list[Run] = []
-_no_run = Bill()
-
-
-def enter(run: Run) -> None:
-    """Make `run` the current one of this context."""
-    _stack.set((*_stack.get(), run))
-
-
-def leave(run: Run) -> None:
-    """Take it back."""
-    _stack.set(tuple(r for r in _stack.get() if r is not run))
-
-
-def current_run() -> Run | None:
-    """The innermost `with` run of this context, else the run opened last, else None."""
-    inner = _stack.get()
-    if inner:
-        return inner[-1]
-    return _opened[-1] if _opened else None
-
-
-def current_verb(verb: str) -> Any:
-    """The method `verb` of the current run; a function that counts and warns if there is no run."""
-    run = current_run()
-    if run is not None:
-        return getattr(run, verb)
-
-    def nothing(*_args: Any, **_kwargs: Any) -> None:
-        _no_run.count(
-            "no_run",
-            message=f"rollbook.{verb}() was called and no run is open; nothing was kept. Call rollbook.init() first",
-        )
-
-    return nothing
+    return start(folder, about, writer, None, "process")
 
 
 # -- pickling
@@ -419,7 +286,7 @@ def current_verb(verb: str) -> Any:
 
 def unpickle_run(folder: str, nonce: str) -> Run:
     """A writer of the same run in this process; one per process, however often it is unpickled."""
-    for run in _opened:
+    for run in opened:
         if str(run.folder) == folder and run.writer.pid == os.getpid():
             return run
     run = attach(folder)
@@ -439,26 +306,6 @@ def unpickle_scope(folder: str, nonce: str, name: str, at: str) -> Scope:
 
 
 # -- helpers of init
-
-
-def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
-    import json
-
-    path = os.path.join(folder, "data", "keeper")
-    os.makedirs(path, exist_ok=True)
-    text = json.dumps({"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10}, default=repr)
-    temporary = os.path.join(path, "plan.json.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, os.path.join(path, "plan.json"))
-
-
-def _local_sinks(folder: str, sinks: list[Any]) -> Any:
-    if not sinks:
-        return None
-    from rollbook.keeper.local import LocalSinks
-
-    return LocalSinks(folder, sinks)
 
 
 def _version() -> str:
@@ -497,61 +344,3 @@ def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
     raise RunNotFound(
         f"attach({id_or_path!r}): {len(found)} runs of that id under {root}. Pass the run's folder, or dir="
     )
-
-
-def _rank() -> int | None:
-    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
-        value = os.environ.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return None
-
-
-def _rendezvous() -> str:
-    """What all ranks of one distributed job share, "" outside such a job."""
-    if _rank() is None:
-        return ""
-    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
-    return "|".join(os.environ.get(name, "") for name in names).strip("|")
-
-
-def _elder(project: str, name: str, root: str) -> str | None:
-    """The run this process should join instead of making one, if any."""
-    folder = os.environ.get("ROLLBOOK_RUN_ID", "")
-    if folder and os.environ.get("ROLLBOOK_RUN_PID") != str(os.getpid()):
-        try:
-            about = read_about(folder)
-            if about["project"] == project and about["name"] == name and about.get("status") == "running":
-                return folder
-        except (NotARun, OSError):
-            pass
-    rendezvous = _rendezvous()
-    if not rendezvous or not _rank():
-        return None
-    deadline = time.monotonic() + 30.0
-    place = os.path.join(root, project)
-    while time.monotonic() < deadline:
-        for entry in os.scandir(place) if os.path.isdir(place) else ():
-            if entry.name.rpartition("-")[0] == name:
-                try:
-                    about = read_about(entry.path)
-                except (NotARun, OSError):
-                    continue
-                if about.get("rendezvous") == rendezvous and about.get("status") == "running":
-                    return entry.path
-        time.sleep(0.1)
-    return None
-
-
-def _provenance(run: Run) -> None:
-    if "provenance" in run._parts:
-        return
-    run._parts["provenance"] = {}
-    from rollbook.capture.provenance import collect
-
-    run._parts["provenance"] = collect(run.about.get("cwd", "."))
-
-
-def _fold_provenance(run: Run) -> None:
-    for key, value in (run._parts.get("provenance") or {}).items():
-        run.about.setdefault(key, value)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from rollbook.run import Run
+    from rollbook.run.run import Run
 
 __all__ = ["Ticker"]
 

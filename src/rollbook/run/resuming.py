@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook._about import read_about
 from rollbook.errors import NotARun
 from rollbook.journal import liveness
+from rollbook.run.about import read_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

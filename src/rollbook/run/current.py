@@ -1,0 +1,54 @@
+"""Which run the module-level verbs act on: the innermost `with` run of this context, else the run opened last."""
+
+from __future__ import annotations
+
+import contextvars
+
+from rollbook.journal.bill import Bill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.run.run import Run
+
+__all__ = ["current_run", "current_verb", "enter", "leave", "opened"]
+
+opened: list[Run] = []
+"""The runs that are open in this process, oldest first."""
+
+_stack: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("rollbook_runs", default=())
+_no_run = Bill()
+
+
+def enter(run: Run) -> None:
+    """Make `run` the current one of this context."""
+    _stack.set((*_stack.get(), run))
+
+
+def leave(run: Run) -> None:
+    """Take it back."""
+    _stack.set(tuple(r for r in _stack.get() if r is not run))
+
+
+def current_run() -> Run | None:
+    """The innermost `with` run of this context, else the run opened last, else None."""
+    inner = _stack.get()
+    if inner:
+        return inner[-1]
+    return opened[-1] if opened else None
+
+
+def current_verb(verb: str) -> Any:
+    """The method `verb` of the current run; a function that counts and warns if there is no run."""
+    run = current_run()
+    if run is not None:
+        return getattr(run, verb)
+
+    def nothing(*_args: Any, **_kwargs: Any) -> None:
+        _no_run.count(
+            "no_run",
+            message=f"rollbook.{verb}() was called and no run is open; nothing was kept. Call rollbook.init() first",
+        )
+
+    return nothing

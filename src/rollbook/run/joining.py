@@ -1,0 +1,56 @@
+"""Which run a process joins instead of making one: that of its parent, or of rank 0 of its distributed job."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rollbook.errors import NotARun
+from rollbook.run.about import read_about
+
+__all__ = ["elder", "own_rank", "rendezvous"]
+
+
+def own_rank() -> int | None:
+    """This process's number in a distributed job, None outside one."""
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        value = os.environ.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def rendezvous() -> str:
+    """What all ranks of one distributed job share, "" outside such a job."""
+    if own_rank() is None:
+        return ""
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
+    return "|".join(os.environ.get(name, "") for name in names).strip("|")
+
+
+def elder(project: str, name: str, root: str) -> str | None:
+    """The run this process should join instead of making one, if any."""
+    folder = os.environ.get("ROLLBOOK_RUN_ID", "")
+    if folder and os.environ.get("ROLLBOOK_RUN_PID") != str(os.getpid()):
+        try:
+            about = read_about(folder)
+            if about["project"] == project and about["name"] == name and about.get("status") == "running":
+                return folder
+        except (NotARun, OSError):
+            pass
+    shared = rendezvous()
+    if not shared or not own_rank():
+        return None
+    deadline = time.monotonic() + 30.0
+    place = os.path.join(root, project)
+    while time.monotonic() < deadline:
+        for entry in os.scandir(place) if os.path.isdir(place) else ():
+            if entry.name.rpartition("-")[0] == name:
+                try:
+                    about = read_about(entry.path)
+                except (NotARun, OSError):
+                    continue
+                if about.get("rendezvous") == shared and about.get("status") == "running":
+                    return entry.path
+        time.sleep(0.1)
+    return None

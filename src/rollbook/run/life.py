@@ -1,0 +1,148 @@
+"""What begins and ends with a run in this process: its keeper, its own thread, its sinks, its last words."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rollbook.journal.writer import now
+from rollbook.run import ending
+from rollbook.run.current import opened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.journal.writer import Writer
+    from rollbook.run.arguments import Plan
+    from rollbook.run.run import Run
+
+__all__ = ["end", "start"]
+
+FINISH_SECONDS = 10.0
+"""How long finish() waits for the keeper to seal and to drain the sinks."""
+
+
+def start(
+    folder: str, about: dict[str, Any], writer: Writer, plan: Plan | None, keeper: str, native_config: Any = None
+) -> Run:
+    """The run of a writer that is open: starts its keeper (main writers with a plan also sinks) and its own thread."""
+    from pathlib import Path
+
+    from rollbook.run.run import Run
+    from rollbook.run.ticker import Ticker
+
+    run = Run(folder=Path(folder), about=about, writer=writer, end=end)
+    local: Any = None
+    if plan is not None:
+        _write_plan(folder, plan, about)
+        os.environ["ROLLBOOK_RUN_ID"] = folder
+        os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
+        if keeper == "process":
+            local = _local_sinks(folder, plan.local)
+        run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
+    run._parts["keeper"], run._parts["native_config"] = keeper, native_config
+    if keeper == "process":
+        try:
+            from rollbook.keeper.launch import launch
+
+            launch(folder)
+        except OSError as err:
+            writer.bill.count(
+                "no_keeper",
+                message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
+                "`rollbook repair` seals it. Or use keeper='thread'",
+            )
+            run._parts["keeper"] = "inline"
+    elif keeper == "thread":
+        from rollbook.keeper.main import Keeper
+
+        run._parts["keeper_thread"] = Keeper(folder, sinks=plan.local if plan else []).start_thread()
+    late = (lambda: _provenance(run),) if plan is not None else ()
+    ticker = Ticker(run, local, late)
+    run._parts["ticker"] = ticker
+    ticker.start()
+    ending.watch(run)
+    opened.append(run)
+    return run
+
+
+def end(run: Run, status: str) -> None:
+    """What `Run.finish` does; counted, never raised."""
+    if os.getpid() != run.writer.pid:  # a forked child must not end its parent's run
+        return
+    ending.forget(run)
+    if run in opened:
+        opened.remove(run)
+    ticker = run._parts["ticker"]
+    ticker.stop()
+    ended = time.time()
+    if run.writer.main:
+        _fold_provenance(run)
+        run.writer.frame({"mark": "final", "status": status})
+        run.about["status"], run.about["ended"] = status, ended
+        run._attempt_entry().update(ended=ended, status=status)
+        run.write_about()
+    run.writer.close()
+    if run.writer.main:
+        run._attempt_entry()["last"] = now() + run.writer.time_offset
+        run.write_about()
+        if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
+            del os.environ["ROLLBOOK_RUN_ID"]
+    ticker.tick(final=True)
+    try:
+        _let_keeper_finish(run)
+    except Exception as err:
+        run.writer.failed("seal", err)
+
+
+def _let_keeper_finish(run: Run) -> None:
+    mode = run._parts["keeper"]
+    if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
+        return
+    if mode == "thread":
+        run._parts["keeper_thread"].finish(FINISH_SECONDS)
+    elif mode == "inline":
+        from rollbook.keeper.main import Keeper
+
+        if run.writer.main:
+            Keeper(str(run.folder), sinks=run._parts.get("inline_sinks", [])).run_to_end()
+    elif run.writer.main:
+        from rollbook.keeper.launch import launch, wait_done
+
+        if not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
+            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
+
+
+def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
+    import json
+
+    path = os.path.join(folder, "data", "keeper")
+    os.makedirs(path, exist_ok=True)
+    text = json.dumps({"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10}, default=repr)
+    temporary = os.path.join(path, "plan.json.tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, os.path.join(path, "plan.json"))
+
+
+def _local_sinks(folder: str, sinks: list[Any]) -> Any:
+    if not sinks:
+        return None
+    from rollbook.keeper.local import LocalSinks
+
+    return LocalSinks(folder, sinks)
+
+
+def _provenance(run: Run) -> None:
+    if "provenance" in run._parts:
+        return
+    run._parts["provenance"] = {}
+    from rollbook.capture.provenance import collect
+
+    run._parts["provenance"] = collect(run.about.get("cwd", "."))
+
+
+def _fold_provenance(run: Run) -> None:
+    for key, value in (run._parts.get("provenance") or {}).items():
+        run.about.setdefault(key, value)

@@ -1,0 +1,61 @@
+"""A dict that tells when it was changed: a run's configuration and its summary."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Self
+
+__all__ = ["Watched"]
+
+
+class Watched(dict):  # type: ignore[type-arg]
+    """A dict that tells when it was changed."""
+
+    def __init__(self, values: Mapping[str, Any], changed: Callable[[str], None]) -> None:
+        super().__init__(values)
+        self._changed = changed
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._changed(key)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._changed(key)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """As a dict's; each key tells."""
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """As a dict's; tells if the key is new."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """As a dict's."""
+        value = super().pop(key, *default)
+        self._changed(key)
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """As a dict's."""
+        key, value = super().popitem()
+        self._changed(key)
+        return key, value
+
+    def clear(self) -> None:
+        """As a dict's; each key tells."""
+        for key in list(self):
+            del self[key]
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
