@@ -105,11 +105,15 @@ def row_1(context: Context) -> Iterator[Line]:
 
 
 def row_2(context: Context) -> Iterator[Line]:
-    """The same among 2 ms of other work: the 99th percentile."""
+    """The same among 2 ms of other work: the 99th percentile.
+
+    CPython 3.11 never takes freed tuples of exactly twenty items up again until two thousand of them lie about, so the
+    first thousand rows of twenty keys meet fresh memory; they are left out, for all loggers.
+    """
     loggers = ["rollbook", *context.has("sb3-csv")]
-    found = _interleaved(context, loggers, ["--steps", "3000", "--pause", "100000"], "p99_us")
+    found = _interleaved(context, loggers, ["--steps", "4000", "--skip", "1000", "--pause", "100000"], "p99_us")
     for peer in loggers[1:] or [""]:
-        yield Line(2, "among 2 ms of work, p99", found["rollbook"], "us", peer, found.get(peer), 1 / 5)
+        yield Line(2, "among 2 ms of work, p99 after 1,000 rows", found["rollbook"], "us", peer, found.get(peer), 1 / 5)
 
 
 def row_3(context: Context) -> Iterator[Line]:
@@ -134,7 +138,7 @@ def _cpu_of_rows(context: Context, name: str, steps: int) -> float:
 
 def row_4(context: Context) -> Iterator[Line]:
     """CPU of the whole process tree per point, from the first log to sealed."""
-    steps = {"rollbook": 40_000, "sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
+    steps = {"rollbook": 200_000, "sb3-csv": 20_000, "wandb": 8000, "tensorboard": 3000}
     cost = {
         name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9
         for name in ["rollbook", *context.has("sb3-csv", "wandb", "tensorboard")]

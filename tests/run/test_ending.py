@@ -148,3 +148,21 @@ def test_last_words_are_said_however_the_program_ends(root: Path, body: str, sta
     run_program(root, f"run.on_finish(run.note)\n{forks}{body}")
     (book,) = rollbook.open(root)
     assert book.text("note")["text"].to_pylist() == [status], "once, and not in the forked child"
+
+
+def test_the_bill_counts_the_time_of_rare_rows_and_records_too(start: Start) -> None:
+    run = start()
+    costs = [run.bill()["seconds"]]
+    for write in (
+        lambda: run.log({"once": 1.0}),
+        lambda: run.log_text("words", "said"),
+        lambda: run.log_episode(return_=1.0, length=3),
+        lambda: [run.log({"often": 1.0}) for _ in range(100)],
+    ):
+        write()
+        costs.append(run.bill()["seconds"])
+    assert costs == sorted(costs)
+    assert len(set(costs)) == 5
+    bill = run.bill()
+    assert bill["rows"] >= 103
+    assert bill["microseconds_per_row"] > 0

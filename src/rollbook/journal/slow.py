@@ -4,6 +4,8 @@ arrays.
 
 from __future__ import annotations
 
+import time
+
 from rollbook.clocks import STANDARD, UNKNOWN, as_clock
 from rollbook.errors import LoggingFailed
 from rollbook.journal import deferred
@@ -48,12 +50,17 @@ class Slow:
 
     def __call__(self, values: Mapping[str, Any], clocks: tuple[Any, ...], declared: Mapping[str, Any]) -> None:
         """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none."""
+        writer = self._writer
+        start, ways, spent = time.perf_counter_ns(), writer.long_ways, writer.long_way_ns
         try:
             self._log(values, clocks, declared)
         except LoggingFailed:
             raise
         except Exception as err:
-            self._writer.failed("log", err)
+            writer.failed("log", err)
+        finally:  # frames on the way are part of this one
+            writer.long_ways = max(writer.long_ways, ways + 1)
+            writer.long_way_ns = spent + time.perf_counter_ns() - start
 
     def set_declared(self, declared: Mapping[str, Any]) -> bool:
         """Set declared clocks if all are known and plain integers; False, with nothing counted, if one is not."""

@@ -387,16 +387,15 @@ class Run(Scope):
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.
 
-        Keys: rows, microseconds_per_row (measured now), seconds (rows times that), pending (device values),
+        Keys: rows, seconds (of the callers' time), microseconds_per_row (their mean), pending (device values),
         media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count}.
         """
-        cost = self.writer.measure_cost()
-        rows = self.writer.rows_written()
+        rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
         media = self._parts.get("media")
         return {
             "rows": rows,
-            "microseconds_per_row": cost / 1000,
-            "seconds": rows * cost / 1e9,
+            "microseconds_per_row": spent / max(1, rows) * 1e6,
+            "seconds": spent,
             "pending": len(self.writer.pending),
             "media": media.bill() if media is not None else {},
             "drops": dict(self.writer.bill.counts),

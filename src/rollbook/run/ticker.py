@@ -29,7 +29,7 @@ class Ticker(threading.Thread):
         super().__init__(name="rollbook", daemon=True)
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
-        self._cost_at = 0.0
+        self._cost_due = time.monotonic() + seconds
         self._heartbeat = os.path.join(run.folder, "data", "keeper", "heartbeat")
         self._log = run.writer.make_log(
             run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
@@ -98,12 +98,11 @@ class Ticker(threading.Thread):
     def _own_cost(self) -> None:
         """What rollbook itself costs becomes part of the run, every ten seconds in which something was logged."""
         moment = time.monotonic()
-        if moment - self._cost_at < 10.0 and self._cost_at:
+        if moment < self._cost_due:
             return
-        self._cost_at = moment
+        self._cost_due = moment + 10.0
         writer = self._run.writer
         rows = writer.rows_written()
         if rows and not writer.closed:  # the last round comes after the end
-            cost = writer.measure_cost()
-            dropped = sum(writer.bill.counts.values())
-            self._log({"row_microseconds": cost / 1000, "seconds": rows * cost / 1e9, "rows": rows, "refused": dropped})
+            spent, refused = writer.seconds_spent(), sum(writer.bill.counts.values())
+            self._log({"row_microseconds": spent / rows * 1e6, "seconds": spent, "rows": rows, "refused": refused})
