@@ -219,7 +219,7 @@ def test_the_current_run_is_the_innermost_with_block_else_the_last_opened(start:
 def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) -> None:
     with start("p", "n") as run:
         rollbook.store(a=1.0)
-        assert "a" in run.book.keys()
+        assert run.book.metrics("a").num_rows == 1
         rollbook.store(a=3.0)
         assert rollbook.dump()["a/mean"] == 2.0
         assert rollbook.store.reader.Book is rollbook.Book  # type: ignore[attr-defined]
