@@ -62,6 +62,7 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 METADATA_KEY = "rollbook"
 
 _NAME = re.compile(r"(?P<writer>[^/]+)\.L(?P<lane>\d{2,})\.(?P<kind>S\d{3,}|F|R)\.(?P<first>\d+)\.parquet")
+_TABLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _MERGED = re.compile(r"merged\.(?P<first>\d+)\.parquet")
 
 
@@ -106,7 +107,7 @@ def journal_folder(run: str | os.PathLike[str]) -> str:
 
 def table_folder(run: str | os.PathLike[str], table: str) -> str:
     """Where a table's sealed parts lie. Table names come from frames, so only plain ones are let through."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", table) or table in ("journal", "keeper", "pyramid"):
+    if not _TABLE.fullmatch(table) or table in ("journal", "keeper", "pyramid"):
         table = "other"
     return os.path.join(run, "data", table)
 
