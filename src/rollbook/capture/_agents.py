@@ -60,7 +60,7 @@ class AgentsRecorder(EpisodeRecorder):
             if media is not None and hasattr(media, "items"):
                 of_agent["media"] = {agent: media}
             cells = self._infos.take(of_agent)
-            if cells:
+            if cells and self.settings.step_rows:
                 cells["t"] = self.length - 1
                 if self._chunks is None:
                     self._chunks = self._new_chunks(hold=False)

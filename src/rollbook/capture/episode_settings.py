@@ -48,6 +48,8 @@ class EpisodeSettings:
       most_steps: the most rows of one trajectory.
       held_bytes: memory for one trajectory or film that waits for its episode to end (best, worst, on alert).
       stride, offset: how episode numbers are spread over sub-environments that run in processes of their own.
+      step_rows: write what came at each step to the table `steps`. Without, it is only summed up: for hosts that record
+        transitions, whose rows have it.
       token: begins every episode's id; made up when not given.
     """
 
@@ -65,13 +67,14 @@ class EpisodeSettings:
         held_bytes: int = 64 * 1024 * 1024,
         stride: int = 1,
         offset: int = 0,
+        step_rows: bool = True,
         token: str | None = None,
         clocks: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         self.recorder = recorder
         self.steps, self.video = Schedule.of(steps), Schedule.of(video)
         self.info_keys, self.components = tuple(info_keys), component_reader(components)
-        self.curves, self.clock = curves, clock
+        self.curves, self.clock, self.step_rows = curves, clock, step_rows
         self.most_steps, self.held_bytes = int(most_steps), int(held_bytes)
         self.token = token if token is not None else os.urandom(4).hex()
         self.unstorable = Unstorable(recorder)

@@ -213,7 +213,7 @@ class EpisodeRecorder:
             self.drive_clock()
         if self._in_full:
             self._full_step(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
-        elif cells:
+        elif cells and self.settings.step_rows:
             cells["t"] = t
             if self._chunks is None:
                 self._chunks = self._new_chunks(hold=False)

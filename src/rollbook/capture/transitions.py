@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.capture._infos import info_cells
+from rollbook.capture._infos import EpisodeInfos, info_cells
 from rollbook.capture._plain import on_host
 from rollbook.capture._steps import StepChunks, Unstorable
 from rollbook.errors import BadInput, LoggingFailed
@@ -59,6 +59,7 @@ class TransitionRecorder:
         self._agents = None if agents is None else frozenset(map(str, agents))
         self._token = os.urandom(4).hex()
         self._unstorable = Unstorable(recorder)
+        self._infos = EpisodeInfos((), self._unstorable)
         self._open: dict[Any, _Episode] = {}
         self._count = 0
 
@@ -100,6 +101,7 @@ class TransitionRecorder:
             cells.update(reward=number, terminated=bool(terminated), truncated=bool(truncated))
             if info:
                 info_cells(info, self._unstorable, cells)
+                cells.update(self._infos.take(info) or {})  # running/ and media/, as recorders of episodes call them
             for name, value in further.items():
                 episode.chunks.add_flat(name, value, cells)
             episode.chunks.add(cells)

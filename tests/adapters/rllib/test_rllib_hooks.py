@@ -71,14 +71,19 @@ def test_an_episode_cut_into_chunks_is_one_episode(plain: Any, fakes: Any) -> No
 
 def test_every_transition_has_the_info_of_its_step_the_last_one_too(plain: Any, fakes: Any) -> None:
     episode = fakes.Single()
+    infos = [
+        {"goal": goal, "data": {"running": {"speed": speed}}}
+        for goal, speed in ((False, 1.0), (False, 2.0), (True, 6.0))
+    ]
     plain.callback.on_episode_start(episode=episode, env_runner=plain.runner, env_index=0)
-    play(plain.callback, episode, plain.runner, [{"goal": False}, {"goal": False}, {"goal": True}], fakes.Metrics())
+    play(plain.callback, episode, plain.runner, infos, fakes.Metrics())
     plain.callback.on_sample_end(env_runner=plain.runner, samples=[episode])
     plain.callback.on_sample_end(env_runner=plain.runner, samples=[])  # RLlib's own writer repeats what it has
-    moves = [row for row in Book(plain.callback.run.folder).steps().to_pylist() if row["obs"] is not None]
-    assert [(row["t"], row["info/goal"], row["terminated"]) for row in moves] == [
-        (0, False, False), (1, False, False), (2, True, True),
+    moves = Book(plain.callback.run.folder).steps().to_pylist()
+    assert [(row["t"], row["info/goal"], row["running/speed"], row["terminated"]) for row in moves] == [
+        (0, False, 1.0, False), (1, False, 2.0, False), (2, True, 6.0, True),
     ]  # fmt: skip
+    assert Book(plain.callback.run.folder).episodes()["running/speed/mean"].to_pylist() == [3.0]
 
 
 def test_training_and_evaluation_are_kept_apart(plain: Any, fakes: Any) -> None:

@@ -74,7 +74,7 @@ class Runner:
         # Clocks of its own: in the algorithm's process the run's stand where the last result was, and an episode of the
         # next iteration is not there. Readers place it by time, as they do with those of other processes.
         scope = Scope(run, name, run.writer.channel(prefix=f"{name}/", scope=name))
-        self._settings = EpisodeSettings(scope, clocks=self._clocks)
+        self._settings = EpisodeSettings(scope, clocks=self._clocks, step_rows=not self._wants_transitions)
         self._transitions = TransitionRecorder(scope, episodes=False) if self._wants_transitions else None
 
     def _clocks(self) -> dict[str, int]:
