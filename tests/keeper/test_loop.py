@@ -337,7 +337,7 @@ def test_after_a_reboot_what_went_before_is_sealed_before_its_durable_marks_are_
         keeper.step()
         assert run.keeper_file("durable.json") == marks
     eventually(lambda: keeper.step() is not None and run.keeper_file("durable.json") != marks)
-    assert run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3}
+    eventually(lambda: keeper.step() and run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3})
 
 
 def test_host_rows_are_rows_of_the_run(make_run: Any, make_keeper: Any, clock: Any) -> None:
@@ -387,7 +387,7 @@ def test_the_ballast_is_there_while_there_is_room_and_gone_when_there_is_none(
 
 
 def test_a_full_disk_under_the_keepers_own_files_ends_nothing(
-    make_run: Any, make_keeper: Any, monkeypatch: pytest.MonkeyPatch
+    make_run: Any, make_keeper: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rollbook.keeper import durable
 
@@ -407,8 +407,7 @@ def test_a_full_disk_under_the_keepers_own_files_ends_nothing(
     assert run.keeper_log().count("No space left") == 1
     monkeypatch.undo()
     log({"i": 3.0})
-    keeper.step()
-    assert run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3}
+    eventually(lambda: keeper.step() and run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3})
 
 
 def test_asked_to_end_it_goes_on_for_a_while_and_at_once_the_second_time(
@@ -524,3 +523,22 @@ def test_a_lock_that_cannot_be_had_holds_up_nobody(make_run: Any) -> None:
     with PageLock(str(run.folder)), PageLock(str(run.folder), seconds=0.0), PageLock("/nowhere/at/all"):
         pass
     assert mark_crashed(str(run.folder), run.writer.id)
+
+
+def test_a_busy_keeper_syncs_no_more_than_about_once_a_second(
+    make_run: Any, make_keeper: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.keeper import durable
+
+    synced: list[float] = []
+    monkeypatch.setattr(durable, "_sync_file", lambda path: synced.append(clock()))
+    run = make_run()
+    keeper, log = make_keeper(run, clock=clock), run.log()
+    for i in range(60):
+        log({"i": float(i)})
+        keeper.step()
+        clock.now += 0.05
+    assert len({round(moment, 3) for moment in synced}) == 4  # at 0, 0.9, 1.8 and 2.7 s
+    run.writer.close()
+    keeper.step()
+    assert synced[-1] == clock()  # the last rows wait for nothing

@@ -54,13 +54,14 @@ class Durable:
         self.marks: dict[str, dict[str, int]] = {}
         self.held_back = self._is_of_former_boot()
 
-    def step(self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool) -> list[str]:
+    def step(self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool, sync: bool = True) -> list[str]:
         """Sync and publish what is new.
 
         Args:
           writers: the writers of this place.
           alive: one of them may still write; then the heartbeat goes on without rows.
           alone: there are no writers in other places, whose entries in the two files would have to be kept.
+          sync: bring what is new to the disk; without, only see and say that rows arrive.
         Returns:
           The writers with new rows.
         Raises:
@@ -78,7 +79,7 @@ class Durable:
                 changed.append(writer.id)
                 # A sealed file takes its numbers with it; the lane's do not go back.
                 self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
-            if self._sync(positions, settled) and writer.id in self.lanes:
+            if sync and self._sync(positions, settled) and writer.id in self.lanes:
                 self.marks[writer.id] = dict(self.lanes[writer.id])
         for gone in self._positions.keys() - present:
             del self._positions[gone]

@@ -30,7 +30,7 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + seconds
-        self._heartbeat = os.path.join(run.folder, "data", "keeper", "heartbeat")
+        self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run.writer.make_log(
             run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
         )
@@ -48,7 +48,7 @@ class Ticker(threading.Thread):
         rows go to are then faulted in here and not inside `log`.
         """
         try:
-            since = time.time() - os.stat(self._heartbeat).st_mtime
+            since = time.time() - os.stat(self._synced).st_mtime
         except OSError:
             return self._seconds
         if not 0 <= since < 2:
