@@ -102,7 +102,7 @@ def read(given: argparse.Namespace) -> dict[str, Any]:
     from benchmarks.loggers import LOGGERS
 
     imports = {
-        "rollbook": ("rollbook.store.reader", "pyarrow.parquet", "pyarrow.compute", "rollbook.store.series"),
+        "rollbook": ("rollbook.store.reader", "pyarrow.parquet", "rollbook.store.series"),
         "sb3-csv": ("pandas",),
         "tensorboard": ("tensorboard.backend.event_processing.event_accumulator",),
     }

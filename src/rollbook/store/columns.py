@@ -167,7 +167,19 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray, NDArray | Non
 
 
 def take(column: pa.Array | pa.ChunkedArray, indices: NDArray) -> pa.Array | pa.ChunkedArray:
-    """The items at `indices`."""
+    """The items at `indices`. Numbers, times and words of a dictionary go by numpy: Arrow's own way loads
+    pyarrow.compute, most of what a first read costs.
+    """
+    kind = column.type
+    if _is_fixed(kind):
+        values, valid = to_numpy(column)
+        plain = kind if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else None
+        return from_numpy(values[indices], None if valid is None else valid[indices], plain)
+    if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1:
+        column = column.chunk(0)
+    if isinstance(column, pa.DictionaryArray):
+        codes = take(column.indices, indices)
+        return pa.DictionaryArray.from_arrays(codes, column.dictionary, ordered=kind.ordered)
     return column.take(from_numpy(np.asarray(indices, dtype=np.int64)))
 
 
@@ -176,7 +188,8 @@ def take_table(table: pa.Table, indices: NDArray) -> pa.Table:
     n = len(indices)
     if n and int(indices[-1]) - int(indices[0]) == n - 1 and (n < 3 or bool(np.all(np.diff(indices) == 1))):
         return table.slice(int(indices[0]), n)
-    return table.take(from_numpy(np.asarray(indices, dtype=np.int64)))
+    places = np.asarray(indices, dtype=np.int64)
+    return pa.Table.from_arrays([take(column, places) for column in table.columns], schema=table.schema)
 
 
 def rows_equal(column: pa.ChunkedArray, text: str) -> NDArray:

@@ -157,20 +157,17 @@ def _with_any(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) -> pa.Table:
     """Long rows (one line a value) as wide ones: one row for each (writer, lane, seq, index)."""
-    names, _ = to_numpy(table["key"])
-    lines = np.arange(len(names))
+    names, kinds = to_numpy(table["key"])[0], to_numpy(table["type"])[0]
+    table = table.select([name for name in table.column_names if name not in ("key", "type", "digits")])
     if keys is not None:
         wanted = set(keys)
         lines = np.flatnonzero(np.fromiter((name in wanted for name in names), dtype=bool, count=len(names)))
-        names = names[lines]
+        names, kinds = names[lines], kinds[lines]
         table = take_table(table, lines)
     n = table.num_rows
     row_of, first = _row_numbers(table)
     n_rows = len(first)
-    shared = take_table(
-        table.select([c for c in table.column_names if c not in ("key", "type", "value", "integer", "digits")]), first
-    )
-    kinds = to_numpy(table["type"])[0]
+    shared = take_table(table.select([c for c in table.column_names if c not in ("value", "integer")]), first)
     values = to_numpy(table["value"])[0]
     integers = to_numpy(table["integer"])[0]
     order = np.argsort(names.astype(str), kind="stable") if n else np.zeros(0, dtype=np.int64)
