@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -70,7 +69,7 @@ def test_a_folder_of_the_same_name_that_is_another_run_is_refused(start: Start, 
     (folder / "run.json").write_text(json.dumps({**page, "nonce": "other"}))
     with pytest.raises(NotARun, match="do not share a file system"):
         pickle.loads(data)
-    shutil.rmtree(folder)
+    folder.rename(tmp_path / "elsewhere")
     with pytest.raises((NotARun, rollbook.errors.RunNotFound)):
         pickle.loads(data)
 
