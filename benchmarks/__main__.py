@@ -1,7 +1,8 @@
 """Measure rollbook beside its peers and write benchmarks/RESULTS.md.
 
 python -m benchmarks                 all rows (about fifteen minutes)
-python -m benchmarks --rows 1,2,7,E  some of them
+python -m benchmarks --rows 1,2,7,E  some of them, printed
+python -m benchmarks --rows 2 --write    and put in the place of those that the page has
 python -m benchmarks --quick         fewer repetitions
 """
 
@@ -30,6 +31,7 @@ def main() -> None:
     """Run the rows that were asked for and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
+    parser.add_argument("--write", action="store_true", help="with --rows: put these rows into the page")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
@@ -53,12 +55,24 @@ def main() -> None:
             print(f"  (row {name}: {time.perf_counter() - start:.0f} s)", flush=True)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    if not given.rows:
-        RESULTS.write_text(_page(lines), encoding="utf-8")
+    if not given.rows or given.write:
+        RESULTS.write_text(_page(lines, keep=bool(given.rows)), encoding="utf-8")
         print(f"wrote {RESULTS.name}")
 
 
-def _page(lines: list[Line]) -> str:
+def _page(lines: list[Line], keep: bool) -> str:
+    """The page with these lines, and with the other rows of the page as it is if they are to be kept."""
+    new: dict[str, list[str]] = {}
+    for line in lines:
+        new.setdefault(str(line.number), []).append(line.markdown())
+    old: dict[str, list[str]] = {}
+    if keep and RESULTS.exists():
+        for text in RESULTS.read_text(encoding="utf-8").splitlines():
+            number = text.removeprefix("| ").partition(" |")[0]
+            if text.startswith("| ") and number not in ("#", *new):
+                old.setdefault(number, []).append(text)
+    rows = {**old, **new}
+    order = sorted(rows, key=lambda number: (not number.isdigit(), int(number) if number.isdigit() else 0, number))
     head = [
         "# Benchmarks",
         "",
@@ -73,7 +87,7 @@ def _page(lines: list[Line]) -> str:
         "| # | what | rollbook | peer | ratio | goal | |",
         "|---|---|---|---|---|---|---|",
     ]
-    return "\n".join([*head, *(line.markdown() for line in lines), ""])
+    return "\n".join([*head, *(text for number in order for text in rows[number]), ""])
 
 
 if __name__ == "__main__":
