@@ -313,8 +313,9 @@ def run_tests(
             began = time.monotonic()
             say(f"\n== {name}: {len(paths)} files")
             status = test_group(name, python, paths, pytest_args)
-            told.append(f"{name:<10} {'passed' if status in (0, 5) else 'FAILED'} {time.monotonic() - began:6.1f} s")
-            if status not in (0, 5):  # 5: a -k selection matched nothing here
+            word = {0: "passed", 5: "no test chosen"}.get(status, "FAILED")  # 5: a -k or -m matched nothing here
+            told.append(f"{name:<10} {word} {time.monotonic() - began:6.1f} s")
+            if status not in (0, 5):
                 worst = status
     say("\n== frameworks\n" + "\n".join(told))
     for name, reason in missing.items():
