@@ -76,10 +76,13 @@ def _page(lines: list[Line], keep: bool) -> str:
     head = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Ratios compare runs of one session on one machine; absolute times belong to that "
-        "machine",
-        "and day. The peer's figure stands beside each ratio, so that a slow machine does not look like a slow "
-        "library.",
+        "Written by `make bench`; `python -m benchmarks --rows N --write` measures single rows again. Ratios compare "
+        "loggers that",
+        "took turns on one machine; absolute times belong to that machine and day. The peer's figure stands beside "
+        "each ratio, so",
+        "that a slow machine does not look like a slow library. Figures vary by a tenth to a quarter from run to run, "
+        "rows 2 and 10",
+        "by more: a row that just meets its goal may miss it in the next run.",
         "",
         f"Measured {time.strftime('%Y-%m-%d')} with CPython {platform.python_version()} on {platform.system()}, "
         f"{os.cpu_count()} cores.",
