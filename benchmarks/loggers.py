@@ -46,7 +46,7 @@ class Rollbook(Logger):
         self.run.finish()
 
     def read(self, out: str, only: str | None = None) -> Series:
-        from rollbook.store.reader import Book
+        from rollbook.book.book import Book
 
         (folder,) = glob.glob(os.path.join(out, "bench", "run-*"))
         book = Book(folder)

@@ -192,7 +192,7 @@ def _kill_after(context: Context, steps: int) -> tuple[Job, int]:
 
 def _rows_left(out: str) -> int:
     code = (
-        "import glob, sys; from rollbook.store.reader import Book; "
+        "import glob, sys; from rollbook.book.book import Book; "
         "print(Book(glob.glob(sys.argv[1] + '/bench/run-*')[0]).metrics(['m/k00']).num_rows)"
     )
     found = subprocess.run(

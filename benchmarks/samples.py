@@ -40,7 +40,7 @@ def measure(items: int, share: float, exact: int | str, tell: bool) -> dict[str,
         tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder,
         rollbook.init("bench", dir=folder, sinks=[], keeper="inline") as run,
     ):
-        from rollbook.capture.samples import SampleLog
+        from rollbook.capture.samples.recorder import SampleLog
 
         log = SampleLog(run, exact=exact)
         batches = items // BATCH

@@ -102,7 +102,7 @@ def read(given: argparse.Namespace) -> dict[str, Any]:
     from benchmarks.loggers import LOGGERS
 
     imports = {
-        "rollbook": ("rollbook.store.reader", "pyarrow.parquet", "rollbook.store.series"),
+        "rollbook": ("rollbook.book.book", "pyarrow.parquet", "rollbook.book.series"),
         "sb3-csv": ("pandas",),
         "tensorboard": ("tensorboard.backend.event_processing.event_accumulator",),
     }
@@ -110,7 +110,7 @@ def read(given: argparse.Namespace) -> dict[str, Any]:
         try:
             importlib.import_module(module)
         except ModuleNotFoundError:
-            if module.startswith("rollbook.store.reader"):
+            if module.startswith("rollbook.book.book"):
                 raise
     logger = LOGGERS[given.logger]()
     start = time.perf_counter()

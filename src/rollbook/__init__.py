@@ -13,18 +13,16 @@ Importing this loads neither numpy nor pyarrow; each name below brings what it n
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rollbook.book.book import Book
     from rollbook.capture.siblings import siblings
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
     from rollbook.run.session import attach, init
-    from rollbook.store.catalog import RunSet, open
-    from rollbook.store.reader import Book
+    from rollbook.runs.catalog import RunSet, open
 
 __all__ = [
     "Book",
@@ -60,9 +58,9 @@ _HOMES = {
     "init": "rollbook.run.session",
     "Run": "rollbook.run.run",
     "Scope": "rollbook.run.scope",
-    "Book": "rollbook.store.reader",
-    "RunSet": "rollbook.store.catalog",
-    "open": "rollbook.store.catalog",
+    "Book": "rollbook.book.book",
+    "RunSet": "rollbook.runs.catalog",
+    "open": "rollbook.runs.catalog",
     "__version__": "rollbook._version",
 }
 
@@ -70,25 +68,6 @@ _VERBS = frozenset(
     name for name in __all__ if name.islower() and name not in ("attach", "init", "open", "siblings", "__version__")
 )
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
-
-
-class _Face(type(sys)):  # type: ignore[misc]
-    """This module. `store` is a verb and also a room: when the room is first imported it learns to be called."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "store" and type(value) is type(sys):
-            value.__class__ = _CallableRoom
-        super().__setattr__(name, value)
-
-
-class _CallableRoom(type(sys)):  # type: ignore[misc]
-    def __call__(self, *values: Any, **more: Any) -> Any:
-        from rollbook.run.current import current_verb
-
-        return current_verb("store")(*values, **more)
-
-
-sys.modules[__name__].__class__ = _Face
 
 
 def __getattr__(name: str) -> Any:

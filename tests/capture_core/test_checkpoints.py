@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.capture import container, random_states
-from rollbook.capture.checkpoints import Checkpoint, Checkpoints, load
+from rollbook.capture.checkpoints import container, random_states
+from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints, load
 from rollbook.errors import BadInput, Damaged, LoggingFailed
 
 STATE = {"w": np.arange(3.0), "step": 7}
@@ -362,7 +362,7 @@ FULL_DISK = """
     from pathlib import Path
     sys.path.insert(0, {tests!r})
     from conftest import FakeRecorder
-    from rollbook.capture.checkpoints import Checkpoints, load
+    from rollbook.capture.checkpoints.saving import Checkpoints, load
 
     folder = Path({folder!r})
     recorder = FakeRecorder(folder)
@@ -409,7 +409,7 @@ KILLED = """
     import numpy as np
     sys.path.insert(0, {tests!r})
     from conftest import FakeRecorder
-    from rollbook.capture.checkpoints import Checkpoints
+    from rollbook.capture.checkpoints.saving import Checkpoints
 
     folder = Path({folder!r})
     checkpoints = Checkpoints(FakeRecorder(folder), folder)

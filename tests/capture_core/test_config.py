@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollbook.capture.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
+from rollbook.capture.origin.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
 from rollbook.errors import BadInput
 
 

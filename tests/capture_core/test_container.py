@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rollbook.capture import container
+from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, NewerFormat
 
 

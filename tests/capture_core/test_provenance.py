@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rollbook.capture import provenance
-from rollbook.capture.provenance import collect, command_line
+from rollbook.capture.origin import provenance
+from rollbook.capture.origin.provenance import collect, command_line
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from rollbook.capture.random_states import dumps, loads, restore, take
+from rollbook.capture.checkpoints.random_states import dumps, loads, restore, take
 
 
 def draw() -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.capture import torch_files
+from rollbook.capture.checkpoints import torch_files
 from rollbook.errors import BadInput, Damaged
 
 torch = pytest.importorskip("torch")

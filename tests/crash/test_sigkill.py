@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rollbook.store.reader import Book
+from rollbook.book.book import Book
 from tortured import SLOTS, Progress
 
 pytestmark = [

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.capture.gym import RecordEpisodes
+from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.run import ending
-from rollbook.store import seal as store_seal
+from rollbook.seal import folder as store_seal
 
 SPACES = {
     "vector": gymnasium.spaces.Box(-10, 10, (3,), np.float32),

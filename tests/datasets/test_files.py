@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from rollbook.capture.episodes import EpisodeRecorder
+from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
 from rollbook.datasets import StepSource, from_jsonl, from_lerobot, from_rllib, to_jsonl, to_lerobot, to_rllib
 from rollbook.datasets._png import pixels, png

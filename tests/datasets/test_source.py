@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.capture.episodes import EpisodeRecorder
+from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
 from rollbook.datasets import StepSource
 from rollbook.datasets._whole import Exported, whole_trajectories
@@ -95,7 +95,7 @@ def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> No
 
 
 def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.store import encode
+    from rollbook.storage import encode
 
     monkeypatch.setattr(encode, "TRAJECTORY_BYTES", 3000)
     book, given = recorded("vector", "discrete", (30,), episodes=12)

@@ -18,13 +18,14 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook.capture.episodes import EpisodeRecorder
-from rollbook.capture.gym import RecordEpisodes, record_envs
+from rollbook.book import nearest as near
+from rollbook.book.book import Book
+from rollbook.capture.episodes.recorder import EpisodeRecorder
+from rollbook.capture.gym.single import RecordEpisodes, record_envs
 from rollbook.run import ending
-from rollbook.store import encode, near
-from rollbook.store.parts import Part
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
+from rollbook.seal.folder import seal
+from rollbook.storage import encode
+from rollbook.storage.parts import Part
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
 
@@ -131,7 +132,7 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 import rollbook
-from rollbook.capture.episodes import EpisodeRecorder
+from rollbook.capture.episodes.recorder import EpisodeRecorder
 
 run = rollbook.init("p", "killed", dir=sys.argv[1], sinks=[], keeper="inline")
 recorder = EpisodeRecorder(run.scope("train"), steps=True)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.capture.gym import RecordEpisodes
+from rollbook.book.book import Book
+from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.store.reader import Book
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reward components at stage")
 

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rollbook.capture._agents import AgentsRecorder
+from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.capture.multiagent import RecordAEC, RecordParallel
 from rollbook.errors import BadInput
 

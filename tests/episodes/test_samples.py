@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.capture._content import canonical, fingerprint
-from rollbook.capture._seen import Seen
-from rollbook.capture.samples import SampleLog
+from rollbook.capture.samples.content import canonical, fingerprint
+from rollbook.capture.samples.recorder import SampleLog
+from rollbook.capture.samples.seen import Seen
 from rollbook.errors import BadInput
 
 
@@ -226,7 +226,7 @@ def test_what_a_rewind_abandoned_was_not_seen(notebook: Any, tmp_path: Path, mon
 def test_a_full_disk_costs_the_memory_of_the_next_process_only(
     notebook: Any, samples: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rollbook.capture import _seen_file
+    from rollbook.capture.samples import seen_file as _seen_file
 
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
@@ -239,7 +239,7 @@ def test_a_full_disk_costs_the_memory_of_the_next_process_only(
 def test_fingerprints_are_the_same_in_every_process() -> None:
     here = [fingerprint("añb".encode()), fingerprint(canonical({"b": [1, 2.5, None], "a": ("x", b"y")}), b"item")]
     program = (
-        "from rollbook.capture._content import *; import json;"
+        "from rollbook.capture.samples.content import *; import json;"
         "print(json.dumps([fingerprint('a\\u00f1b'.encode()),"
         "fingerprint(canonical({'a': ['x', b'y'], 'b': (1, 2.5, None)}), b'item')]))"
     )

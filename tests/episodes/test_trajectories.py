@@ -9,10 +9,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rollbook.capture import _steps
-from rollbook.capture.episodes import EpisodeRecorder
-from rollbook.capture.gym import RecordEpisodes
-from rollbook.capture.schedule import Schedule
+from rollbook.capture.episodes import steps as _steps
+from rollbook.capture.episodes.recorder import EpisodeRecorder
+from rollbook.capture.episodes.schedule import Schedule
+from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.errors import BadInput
 
 

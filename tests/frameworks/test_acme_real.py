@@ -29,7 +29,7 @@ from acme.utils import loggers as native  # noqa: E402
 
 import rollbook  # noqa: E402
 from rollbook.adapters import acme as ours  # noqa: E402
-from rollbook.store.reader import Book  # noqa: E402
+from rollbook.book.book import Book  # noqa: E402
 
 NEWER = hasattr(sys.modules["acme.utils.loggers"], "AsyncLogger") and "observers" in str(
     __import__("inspect").signature(acme.EnvironmentLoop.__init__)

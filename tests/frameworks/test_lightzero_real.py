@@ -27,7 +27,7 @@ import rollbook  # noqa: E402
 from rollbook.adapters.lightzero import collecting, evaluating, recording, train_muzero  # noqa: E402
 from rollbook.adapters.lightzero.collector import FIELDS as COLLECTOR_FIELDS  # noqa: E402
 from rollbook.adapters.lightzero.evaluator import FIELDS as EVALUATOR_FIELDS  # noqa: E402
-from rollbook.store.reader import Book  # noqa: E402
+from rollbook.book.book import Book  # noqa: E402
 
 torch.set_num_threads(1)
 WRONG_UPSTREAM = {  # each for a reason that stands in the documentation of the adapter

@@ -33,7 +33,7 @@ from rollbook.adapters.sb3 import (  # noqa: E402
     load_results,
     write_monitor,
 )
-from rollbook.store.reader import Book  # noqa: E402
+from rollbook.book.book import Book  # noqa: E402
 
 ALGORITHMS: dict[str, Any] = {
     "PPO": ("CartPole-v1", 1536, {"n_steps": 256, "n_epochs": 2}, {}),

@@ -36,7 +36,7 @@ from torch.utils.tensorboard import SummaryWriter  # noqa: E402
 
 import rollbook  # noqa: E402
 from rollbook.adapters.tianshou import LoggerFactory, RollbookLogger  # noqa: E402
-from rollbook.store.reader import Book  # noqa: E402
+from rollbook.book.book import Book  # noqa: E402
 
 
 @pytest.fixture

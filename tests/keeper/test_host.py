@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rollbook.capture.gpu import AmdGpus, NvidiaGpus, NvidiaSmi, gpu_probe, parse_smi
-from rollbook.capture.host import Cpu, Disk, Host, Load, Memory, ProcessTree
+from rollbook.capture.host.gpu import AmdGpus, NvidiaGpus, NvidiaSmi, gpu_probe, parse_smi
+from rollbook.capture.host.probes import Cpu, Disk, Host, Load, Memory, ProcessTree
 
 STAT = "cpu  {user} 0 0 {idle} 0 0 0 0 0 0\ncpu0 1 1 1 1\n"
 

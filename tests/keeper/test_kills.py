@@ -151,7 +151,7 @@ def test_a_hundred_killed_keepers_neither_lose_nor_repeat_a_row(make_run: Any, p
 
     On a machine that is busy with other things it may be fewer than a hundred.
     """
-    from rollbook.store.seal import seal
+    from rollbook.seal.folder import seal
 
     run = make_run()
     run.writer.first_segment_bytes = run.writer.largest_segment_bytes = 4096

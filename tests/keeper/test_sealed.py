@@ -11,7 +11,7 @@ from rollbook.keeper.forward import Forwarder, replay
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, RunInfo
 
-seal_room = pytest.importorskip("rollbook.store.seal")
+seal_room = pytest.importorskip("rollbook.seal.folder")
 
 
 class Kept:

@@ -222,7 +222,7 @@ def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) 
         assert run.book.metrics("a").num_rows == 1
         rollbook.store(a=3.0)
         assert rollbook.dump()["a/mean"] == 2.0
-        assert rollbook.store.reader.Book is rollbook.Book  # type: ignore[attr-defined]
+        assert rollbook.book.book.Book is rollbook.Book  # type: ignore[attr-defined]
 
 
 def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from fake_writer import FakeWriter, make_run
 
+from rollbook.book.book import Book
 from rollbook.errors import BadInput, NewerFormat, NotARun, UnknownKey
 from rollbook.journal import format as layout
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
+from rollbook.seal.folder import seal
 
 
 def write_everything(run: Path) -> FakeWriter:
@@ -99,7 +99,7 @@ def merged(run: Path, writer: FakeWriter) -> None:
 
 def seal_left_only(run: Path) -> None:
     """Seal as the keeper of a living writer does."""
-    from rollbook.store import seal as module
+    from rollbook.seal import folder as module
 
     alive, same = module.is_alive, module.same_place
     module.is_alive = lambda _: True  # type: ignore[assignment]
@@ -377,8 +377,8 @@ def test_neither_sealing_nor_reading_loads_pandas(tmp_path: Path) -> None:
     write_everything(run).close()
     code = f"""
 import sys
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
+from rollbook.book.book import Book
+from rollbook.seal.folder import seal
 def read():
     book = Book({str(run)!r})
     book.metrics(); book.metrics(["update/loss"], x="env_step"); book.metrics(["many"], x="env_step"); book.latest()

@@ -10,9 +10,9 @@ import pytest
 from fake_writer import FakeWriter, make_run
 
 from rollbook import aliases
+from rollbook.book.book import Book
 from rollbook.errors import AmbiguousKey, UnknownKey
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
+from rollbook.seal.folder import seal
 
 WRITTEN = {
     "cleanrl": {"charts/episodic_return": "train/return", "losses/approx_kl": "update/approx_kl"},
@@ -135,7 +135,7 @@ def test_a_name_that_no_key_of_the_book_stands_for_says_what_there_is(tmp_path: 
 def test_reading_native_names_does_not_load_the_table(tmp_path: Path) -> None:
     book = written(tmp_path, ["rollout/ep_rew_mean"])
     code = (
-        "import sys; from rollbook.store.reader import Book; "
+        "import sys; from rollbook.book.book import Book; "
         f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.aliases' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import rollbook
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
-from rollbook.store import catalog
-from rollbook.store.conditions import Condition
+from rollbook.runs import catalog
+from rollbook.runs.conditions import Condition
 
 
 def make(root: Path, project: str, name: str, identity: str, **about: Any) -> Path:

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.capture.config import write_config_files
+from rollbook.book.book import Book
+from rollbook.capture.origin.config import write_config_files
 from rollbook.errors import NewerFormat, NotARun, RollbookError
-from rollbook.store.doctor import repair, verify
-from rollbook.store.reader import Book
+from rollbook.repair.doctor import repair, verify
 
 ROWS = 400
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from fake_writer import FakeWriter, make_run, write_run
 
+from rollbook.book.book import Book
+from rollbook.book.history import History, cut_at
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.store.history import History, cut_at
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
+from rollbook.seal.folder import seal
 
 
 def attempt(n: int, parent: int | None = None, cut: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from fake_writer import FakeWriter, make_run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rollbook.book.book import Book
+from rollbook.book.sealed_rows import SealedRows
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
-from rollbook.store import merge as merging
-from rollbook.store import seal as sealing
-from rollbook.store.reader import Book
-from rollbook.store.seal import seal
-from rollbook.store.sealed import SealedRows
+from rollbook.seal import folder as sealing
+from rollbook.seal import merge as merging
+from rollbook.seal.folder import seal
 
 
 @pytest.fixture(autouse=True)

@@ -9,15 +9,15 @@ tell), and each agent's return is a curve, `return/<agent>`, since the sum of a 
 
 from __future__ import annotations
 
-from rollbook.capture._agents import AgentsRecorder
-from rollbook.capture._plain import UNSTORABLE, copied
+from rollbook.capture.episodes.agents import AgentsRecorder
+from rollbook.capture.plain import UNSTORABLE, copied
 from rollbook.errors import BadInput, LoggingFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.capture.episodes import EpisodeSettings
+    from rollbook.capture.episodes.recorder import EpisodeSettings
     from rollbook.protocols import Recorder
 
 __all__ = ["RecordAEC", "RecordParallel"]
@@ -62,7 +62,7 @@ class _Recorded:
         return _without_recording, (self.env,)
 
     def _describe(self) -> None:
-        from rollbook.capture.spaces import describe
+        from rollbook.capture.episodes.spaces import describe
 
         settings, texts = self.episodes.settings, {}
         if settings.described:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook.capture._infos import EpisodeInfos, info_cells
-from rollbook.capture._plain import on_host
-from rollbook.capture._steps import StepChunks, Unstorable
+from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
+from rollbook.capture.episodes.steps import StepChunks, Unstorable
+from rollbook.capture.plain import on_host
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.values import scalar_of
 

@@ -22,7 +22,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
       rollbook verify last
       rollbook verify runs/cartpole/*
     """
-    from rollbook.store.doctor import verify as verify_run
+    from rollbook.repair.doctor import verify as verify_run
 
     found = {run: [str(problem) for problem in verify_run(find_folder(run, root))] for run in runs}
     if as_json:
@@ -48,7 +48,7 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
       rollbook repair last
       rollbook repair runs/cartpole/ppo-k3v9x2ab --force
     """
-    from rollbook.store.doctor import repair as repair_run
+    from rollbook.repair.doctor import repair as repair_run
 
     done = {}
     for run in runs:
@@ -69,7 +69,7 @@ def seal(run: str, root: str) -> None:
     Example:
       rollbook seal last
     """
-    from rollbook.store.seal import seal as seal_run
+    from rollbook.seal.folder import seal as seal_run
 
     report = seal_run(find_folder(run, root))
     remark(clean(report))

@@ -11,7 +11,7 @@ import click
 from rollbook.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 __all__ = ["dir_option", "find_book", "find_folder", "format_options", "run_argument"]
 
@@ -59,7 +59,7 @@ def find_folder(run: str, root: str) -> str:
 
 
 def _newest_first(root: str) -> list[dict[str, Any]]:
-    from rollbook.store.catalog import open as open_runs
+    from rollbook.runs.catalog import open as open_runs
 
     rows = open_runs(root).table()
     return sorted(rows, key=lambda row: row.get("created") or 0, reverse=True)
@@ -67,6 +67,6 @@ def _newest_first(root: str) -> list[dict[str, Any]]:
 
 def find_book(run: str, root: str) -> Book:
     """The book of the run that `run` names."""
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
     return Book(find_folder(run, root))

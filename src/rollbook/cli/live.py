@@ -10,7 +10,7 @@ from rollbook.protocols import Row, RunInfo
 from rollbook.sinks.terminal import Terminal
 
 if TYPE_CHECKING:
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 __all__ = ["follow"]
 

@@ -26,7 +26,7 @@ def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: b
     """
     import os
 
-    from rollbook.store.catalog import open as open_runs
+    from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(root or os.environ.get("ROLLBOOK_DIR", "runs"))
     if where:

@@ -12,8 +12,8 @@ import click
 from rollbook.cli.output import cell, clean, number
 
 if TYPE_CHECKING:
-    from rollbook.store.episode import Episode
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
+    from rollbook.book.episode import Episode
 
 __all__ = ["duration", "end_of", "show_episode"]
 

@@ -14,7 +14,7 @@ from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import remark
 
 if TYPE_CHECKING:
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 
 @click.command()
@@ -31,7 +31,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
       rollbook play last
       rollbook play cartpole/ppo --episode worst -o worst.mp4
     """
-    from rollbook.store.videos import video_of_episode
+    from rollbook.book.videos import video_of_episode
 
     book = find_book(run, root)
     path = video_of_episode(book, episode)

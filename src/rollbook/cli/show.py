@@ -11,7 +11,7 @@ from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import ago, clean, number, print_rows, remark, seconds
 
 if TYPE_CHECKING:
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 TABLES = ("metrics", "episodes", "steps", "samples", "timings", "histograms", "media", "checkpoints", "alerts", "text")
 

@@ -13,7 +13,7 @@ from rollbook.cli.output import print_arrow, remark
 if TYPE_CHECKING:
     import pyarrow
 
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 _PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))
 _SAID = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))

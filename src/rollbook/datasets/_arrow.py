@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.datasets._cells import Cells, column_cells, stacked
-from rollbook.store.columns import from_numpy
+from rollbook.storage.columns import from_numpy
 
 __all__ = ["fixed_lists", "to_cells"]
 

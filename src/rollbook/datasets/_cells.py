@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import BadInput
-from rollbook.store.columns import to_numpy
+from rollbook.storage.columns import to_numpy
 
 __all__ = ["as_space", "column_cells", "join_cells", "leaves_of", "stacked", "tree_of"]
 

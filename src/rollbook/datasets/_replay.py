@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.capture.spaces import describe
+from rollbook.capture.episodes.spaces import describe
 from rollbook.datasets._cells import Cells
 from rollbook.datasets._source import Trajectory
 from rollbook.protocols import Recorder

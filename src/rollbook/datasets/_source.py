@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.book.metrics import chosen, identity
+from rollbook.book.pieces import Piece
 from rollbook.datasets._cells import Cells, as_space, column_cells, join_cells, leaves_of, tree_of
 from rollbook.errors import BadInput
-from rollbook.store.columns import from_numpy, join_tables, to_numpy
-from rollbook.store.metrics import chosen, identity
-from rollbook.store.pieces import Piece
+from rollbook.storage.columns import from_numpy, join_tables, to_numpy
 
 if TYPE_CHECKING:
-    from rollbook.store.history import Attempts
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
+    from rollbook.book.history import Attempts
 
 __all__ = ["StepSource", "Trajectory"]
 
@@ -162,7 +162,7 @@ class StepSource:
         Args:
           what: "observation" or "action".
         """
-        from rollbook.capture.spaces import space_from
+        from rollbook.capture.episodes.spaces import space_from
 
         name = f"env/{what}_space" + (f"/{agent}" if agent else "")
         texts = self.book.text(name)

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from rollbook.capture.spaces import describe, space_from
+from rollbook.capture.episodes.spaces import describe, space_from
 from rollbook.datasets._cells import stacked
 from rollbook.datasets._replay import Replay
 from rollbook.datasets._source import StepSource, Trajectory
@@ -30,8 +30,8 @@ from rollbook.datasets._whole import Exported
 from rollbook.errors import Damaged, NewerFormat
 
 if TYPE_CHECKING:
+    from rollbook.book.book import Book
     from rollbook.protocols import Recorder
-    from rollbook.store.reader import Book
 
 __all__ = ["from_jsonl", "to_jsonl"]
 

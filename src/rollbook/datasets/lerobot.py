@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.capture._infos import is_picture
+from rollbook.capture.episodes.infos import is_picture
 from rollbook.datasets._arrow import fixed_lists, to_cells
 from rollbook.datasets._cells import leaves_of
 from rollbook.datasets._png import pixels, png
@@ -29,11 +29,11 @@ from rollbook.datasets._replay import Replay
 from rollbook.datasets._source import StepSource, Trajectory
 from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput, Damaged
-from rollbook.store.columns import from_numpy, strings
+from rollbook.storage.columns import from_numpy, strings
 
 if TYPE_CHECKING:
+    from rollbook.book.book import Book
     from rollbook.protocols import Recorder
-    from rollbook.store.reader import Book
 
 __all__ = ["from_lerobot", "to_lerobot"]
 

@@ -24,8 +24,8 @@ from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
 
 if TYPE_CHECKING:
+    from rollbook.book.book import Book
     from rollbook.protocols import Recorder
-    from rollbook.store.reader import Book
 
 __all__ = ["from_minari", "to_minari"]
 

@@ -27,11 +27,11 @@ from rollbook.datasets._replay import Replay, flat_tree
 from rollbook.datasets._source import StepSource, Trajectory
 from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
-from rollbook.store.columns import from_numpy, strings
+from rollbook.storage.columns import from_numpy, strings
 
 if TYPE_CHECKING:
+    from rollbook.book.book import Book
     from rollbook.protocols import Recorder
-    from rollbook.store.reader import Book
 
 __all__ = ["from_rllib", "to_rllib"]
 

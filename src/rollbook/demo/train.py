@@ -21,8 +21,8 @@ from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.errors import NothingToResume
 
 if TYPE_CHECKING:
+    from rollbook.book.book import Book
     from rollbook.run.run import Run
-    from rollbook.store.reader import Book
 
 __all__ = ["main"]
 

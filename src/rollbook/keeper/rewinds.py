@@ -80,9 +80,9 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
 
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     """The rows that an attempt goes on from, in order. Ends of earlier attempts are left out: the run did not end."""
+    from rollbook.book.book import Book
     from rollbook.journal.reader import JournalReader
     from rollbook.keeper.sealed import LazySealed
-    from rollbook.store.reader import Book
 
     history = Book(run_folder).context([], "effective").history.before(attempt)
     with JournalReader(run_folder, sealed=LazySealed(run_folder)) as reader:

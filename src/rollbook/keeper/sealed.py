@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.store.layout import HIDDEN_TABLES, PartName, read_metadata
+from rollbook.storage.layout import HIDDEN_TABLES, PartName, read_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LazySealed:
         )
         if any((w, i) == (writer, lane) and first <= up_to and last > after for w, i, first, last in asked):
             if self._store is None:
-                from rollbook.store.sealed import SealedRows
+                from rollbook.book.sealed_rows import SealedRows
 
                 self._store = SealedRows(self._run_folder)
             yield from self._store.rows(writer, lane, after, up_to, tables)

@@ -138,7 +138,7 @@ def _provenance(run: Run) -> None:
     if "provenance" in run._parts:
         return
     run._parts["provenance"] = {}
-    from rollbook.capture.provenance import collect
+    from rollbook.capture.origin.provenance import collect
 
     run._parts["provenance"] = collect(run.about.get("cwd", "."))
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from rollbook.capture.checkpoints import Checkpoint, Checkpoints
-    from rollbook.capture.restoring import Restored
+    from rollbook.book.book import Book
+    from rollbook.capture.checkpoints.restoring import Restored
+    from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints
     from rollbook.journal.writer import Writer
-    from rollbook.store.reader import Book
 
 __all__ = ["Run"]
 
@@ -91,7 +91,7 @@ class Run(Scope):
     @property
     def book(self) -> Book:
         """The reading end of this run, while it is being written."""
-        from rollbook.store.reader import Book
+        from rollbook.book.book import Book
 
         return Book(self._folder)
 
@@ -141,7 +141,7 @@ class Run(Scope):
     def media(self) -> Any:
         """Pictures and films of the run (capture.media)."""
         if "media" not in self._parts:
-            from rollbook.capture.media import Media
+            from rollbook.capture.media.recorder import Media
 
             self._parts["media"] = Media(self._folder, self.count)
         return self._parts["media"]
@@ -150,7 +150,7 @@ class Run(Scope):
     def samples(self) -> Any:
         """The seen-before set and sample log of the run (capture.samples)."""
         if "samples" not in self._parts:
-            from rollbook.capture.samples import SampleLog
+            from rollbook.capture.samples.recorder import SampleLog
 
             self._parts["samples"] = SampleLog(self)
         return self._parts["samples"]
@@ -159,7 +159,7 @@ class Run(Scope):
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of the run (capture.checkpoints)."""
         if "checkpoints" not in self._parts:
-            from rollbook.capture.checkpoints import Checkpoints
+            from rollbook.capture.checkpoints.saving import Checkpoints
 
             self._parts["checkpoints"] = Checkpoints(self, self._folder, positions=self.writer.positions)
         checkpoints: Checkpoints = self._parts["checkpoints"]
@@ -224,7 +224,7 @@ class Run(Scope):
         Raises:
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
         """
-        from rollbook.capture.restoring import Restored, choose, known_clocks, place_of
+        from rollbook.capture.checkpoints.restoring import Restored, choose, known_clocks, place_of
 
         table = self.book.checkpoints()
         times = table["time"].cast("timestamp[ns]").cast("int64").to_pylist() if table.num_rows else []
@@ -271,7 +271,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        from rollbook.store.history import cut_at
+        from rollbook.book.history import cut_at
 
         attempt, cut, clocks = cut_at(self._folder, name, reading)
         self._rewind_to(attempt, cut, None)
@@ -299,7 +299,7 @@ class Run(Scope):
 
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
-        from rollbook.store.windows import read_windows
+        from rollbook.book.undumped import read_windows
 
         self.writer.flush_deferred()
         windows = read_windows(self.book)
@@ -337,7 +337,7 @@ class Run(Scope):
         from rollbook.run.about import write_about
 
         if self.config:
-            from rollbook.capture.config import plain
+            from rollbook.capture.origin.config import plain
 
             config = plain(dict(self.config))[0]
             if repr(config) != repr(self.about.get("config")):  # also something deep inside of it
@@ -345,7 +345,7 @@ class Run(Scope):
             self.about["config"] = config
         self.about["summary"] = {}
         if self.summary:
-            from rollbook.capture.config import plain
+            from rollbook.capture.origin.config import plain
 
             self.about["summary"] = plain(dict(self.summary))[0]
         self.about["drops"] = dict(self.writer.bill.counts)
@@ -380,7 +380,7 @@ class Run(Scope):
         self.config_changed = True
 
     def _summary_changed(self, key: str) -> None:
-        from rollbook.capture.config import plain
+        from rollbook.capture.origin.config import plain
 
         self._guard(lambda: self.writer.frame({"mark": "summary", "values": plain({key: self.summary.get(key)})[0]}))
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from rollbook.capture.checkpoints import Checkpoint
-    from rollbook.capture.samples import LoggedSamples
+    from rollbook.capture.checkpoints.saving import Checkpoint
+    from rollbook.capture.samples.recorder import LoggedSamples
     from rollbook.capture.timers import Timers
     from rollbook.journal.writer import Channel, Writer
     from rollbook.run.run import Run

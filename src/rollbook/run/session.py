@@ -147,7 +147,7 @@ def init(
                 "resume='allow', join it with attach(), or choose another id"
             )
 
-    from rollbook.capture.provenance import command_line
+    from rollbook.capture.origin.provenance import command_line
 
     begun = time.time()
     settings, config_problems = _plain_config(config)
@@ -317,7 +317,7 @@ def _version() -> str:
 def _plain_config(config: Any) -> tuple[dict[str, Any], list[str]]:
     if config is None:
         return {}, []
-    from rollbook.capture.config import plain
+    from rollbook.capture.origin.config import plain
 
     return plain(config)
 

@@ -12,8 +12,8 @@ import pytest
 
 import rollbook
 from rollbook.adapters.rllib.identity import run_id
+from rollbook.book.book import Book
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.store.reader import Book
 
 
 def only_book(place: Path) -> Book:

@@ -165,7 +165,7 @@ def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Calla
         compiled = theirs(cfg, *args, **kwargs)
         run = experiment.run
         try:
-            from rollbook.capture.config import plain
+            from rollbook.capture.origin.config import plain
 
             run.config.update(plain(compiled)[0])
             if run.seed is None and isinstance(compiled.get("seed"), int):

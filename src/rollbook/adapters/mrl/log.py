@@ -23,7 +23,7 @@ from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.tensors import as_array, mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
-from rollbook.capture._content import fingerprint_of
+from rollbook.capture.samples.content import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.values import scalar_of
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import EpisodeData
-from rollbook.capture._agents import AgentsRecorder
-from rollbook.capture.episodes import EpisodeRecorder, EpisodeSettings
+from rollbook.capture.episodes.agents import AgentsRecorder
+from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.transitions import TransitionRecorder
 from rollbook.run.scope import Scope
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
 __all__ = ["EXT", "LoadMonitorResultsError", "Monitor", "ResultsWriter", "get_monitor_files", "load_results"]
 __all__ += ["read_monitor", "record_monitor", "write_monitor"]

@@ -106,7 +106,7 @@ _CLOCK_OF_SCOPE = {"train": "env_step", "training": "env_step", "test": "env_ste
 def _from_book(folder: Path) -> Restored:
     import numpy as np
 
-    from rollbook.store.reader import Book
+    from rollbook.book.book import Book
 
     book = Book(folder)
     found = []

@@ -1,0 +1,1 @@
+"""The reading end of one run."""

@@ -1,0 +1,489 @@
+"""`Book`: the reading end of one run, the same whether it is being written, crashed or sealed.
+
+    book = Book("runs/cartpole/ppo-k3v9x2ab")
+    book.metrics(["train/return"], x="env_step")        # pyarrow.Table
+    book.series("train/return", points=2000)            # numpy arrays
+    book.episodes(); book.sql("select avg(length) from episodes")
+
+Reading never changes the folder and never executes anything found in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.context import Context
+from rollbook.book.envelope import envelope
+from rollbook.book.episode import Episode, find_episode
+from rollbook.book.history import Attempts, CheckpointRow, History
+from rollbook.book.latest import Latest, latest_values
+from rollbook.book.metrics import all_keys, identity
+from rollbook.book.nearest import nearest_rows, read_near
+from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.sealed_rows import SealedRows
+from rollbook.book.select import canonical_keys, select_metrics
+from rollbook.book.series import Series
+from rollbook.book.sql import Database, unique_samples
+from rollbook.book.tables import binned, read_metrics_rows, read_table
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.journal.reader import JournalReader
+from rollbook.journal.rows import DEFAULT_TABLES
+from rollbook.protocols import Row
+from rollbook.storage import layout, status
+from rollbook.storage.columns import arrays, in_microseconds, take_table, to_numpy
+
+__all__ = ["Book"]
+
+
+class Book:
+    """One run, read from its folder. Cheap to make; asks the files anew at every call.
+
+    One thread at a time.
+
+    Args:
+      path: the run's folder.
+    Attributes:
+      path: the same.
+      files: its journal and Parquet files, for the rooms of the store.
+    Raises:
+      NotARun: there is no readable run.json. NewerFormat: a later rollbook wrote it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._folder = os.fspath(path)
+        self._info: dict[str, Any] = layout.read_run(self._folder)
+        self._info_stamp = self._stamp()
+        self.files = RunFiles(self._folder)
+        self._database = Database(self.table)
+
+    def __repr__(self) -> str:
+        return f"Book({self._folder!r})"
+
+    # -- identity
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The content of run.json, as it stands now."""
+        stamp = self._stamp()
+        if stamp != self._info_stamp:
+            self._info, self._info_stamp = layout.read_run(self._folder), stamp
+        return self._info
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return str(self.info["id"])
+
+    @property
+    def project(self) -> str:
+        """The project it belongs to."""
+        return str(self.info.get("project") or "")
+
+    @property
+    def name(self) -> str:
+        """Its name, which need not be unique."""
+        return str(self.info.get("name") or "")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration it was started with."""
+        return _mapping(self.info.get("config"))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the run says about itself as a whole."""
+        return _mapping(self.info.get("summary"))
+
+    @property
+    def seed(self) -> int | None:
+        """Its seed."""
+        seed = self.info.get("seed")
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def tags(self) -> list[str]:
+        """Its tags."""
+        tags = self.info.get("tags")
+        return [str(tag) for tag in tags] if isinstance(tags, list) else []
+
+    @property
+    def group(self) -> str | None:
+        """Its group."""
+        group = self.info.get("group")
+        return None if group is None else str(group)
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """The run's lives, oldest first, as run.json tells them."""
+        found = self.info.get("attempts")
+        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+    @property
+    def status(self) -> str:
+        """running, finished, killed, crashed or stale; the last two are judged now, by who still lives."""
+        return status.derived(self._folder, self.info)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """All clocks of the run, the standard ones first."""
+        found = self.info.get("clocks")
+        return tuple(str(name) for name in found) if isinstance(found, list) else ()
+
+    def keys(self) -> list[str]:
+        """The keys of metrics, sorted. A key called like a clock or a fixed column stands as value/<key>."""
+
+        def work(found: dict[str, Pieces]) -> list[str]:
+            run = self.context(found["metrics"], "all")
+            return sorted(all_keys(found["metrics"], run.clocks).values())
+
+        return self.files.read(["metrics"], work)
+
+    def canonical(self) -> dict[str, str]:
+        """{canonical name: the key it is read from}: names that mean the same in the runs of every framework.
+
+        They can be asked for wherever a key can. A name for which this book holds several keys is left out.
+        """
+
+        def work(found: dict[str, Pieces]) -> dict[str, str]:
+            run = self.context(found["metrics"], "all")
+            return canonical_keys(all_keys(found["metrics"], run.clocks))
+
+        return self.files.read(["metrics"], work)
+
+    def problems(self) -> list[str]:
+        """What could not be read, and why; empty if all is well. Looks at every table."""
+        names = [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+        self.files.read(names, lambda found: None)
+        return sorted(self.files.problems.values())
+
+    # -- metrics
+
+    def metrics(
+        self,
+        keys: str | Sequence[str] | None = None,
+        *,
+        x: str | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        since: float | datetime | None = None,
+        until: float | datetime | None = None,
+        attempts: Attempts = "effective",
+        exact: bool = False,
+    ) -> pa.Table:
+        """Rows of metrics that have at least one of `keys`.
+
+        Args:
+          keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
+          x: order by this clock or key, or by "time" (unix seconds). Rows that lack it are placed by time, through the
+            writer that knows it, and are True in the column `inferred`; rows that cannot be placed are left out.
+          start, stop: only rows with start <= x < stop.
+          since, until: only rows with since <= time < until, in unix seconds or as datetimes.
+          attempts: "effective", "all", or attempt numbers.
+          exact: leave out rows that do not have `x` themselves; there is no column `inferred` then.
+        Returns:
+          The clocks that some row knows, `time` (UTC, microseconds), one column a key (null: the row lacks it), and
+          `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
+        Raises:
+          UnknownKey: a key, or an x, that the book does not hold. AmbiguousKey: a canonical name for several keys.
+          BadInput: start or stop without x; since or until that is no moment.
+        """
+        wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
+        table = self.files.read(
+            ["metrics"],
+            lambda found: select_metrics(
+                found["metrics"],
+                self.context(found["metrics"], attempts),
+                wanted,
+                x=x,
+                start=start,
+                stop=stop,
+                since=since,
+                until=until,
+                exact=exact,
+            ),
+        )
+        return in_microseconds(table)
+
+    def arrays(
+        self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any
+    ) -> dict[str, npt.NDArray[Any]]:
+        """What `metrics` gives, as numpy arrays by column; takes the same arguments.
+
+        A column is float64 with NaN where rows lack it, of its own type where none does; `time` is datetime64[us] in
+        UTC. `metrics(...).to_pandas()` and a column's own `.to_numpy()` load pandas if it is installed, which takes
+        most of a second; this does not.
+        """
+        return arrays(self.metrics(keys, x=x, **more))
+
+    def series(
+        self,
+        key: str,
+        *,
+        x: str | None = None,
+        points: int | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        attempts: Attempts = "effective",
+    ) -> Series:
+        """One key along an axis.
+
+        Args:
+          key: which.
+          x: a clock, a key, or "time" (unix seconds); None means the run's own axis if these rows know it, else the
+            first clock they know, else time.
+          points: reduce to at most this many points, each with mean, min and max of its rows; None gives every row.
+            Costs about the points, not the rows, and little memory, however long the series is.
+          start, stop: only rows with start <= x < stop.
+          attempts: "effective", "all", or attempt numbers.
+        Raises:
+          UnknownKey: no such key or axis. BadInput: points below 1.
+        """
+        if points is not None and points < 1:
+            raise BadInput(f"series({key!r}, points={points}): ask for at least 1 point, or None for every row")
+        return self.files.read(
+            ["metrics"],
+            lambda found: envelope(
+                found["metrics"],
+                self.context(found["metrics"], attempts),
+                key,
+                x=x,
+                points=points,
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    def latest(self, attempts: Attempts = "effective") -> Latest:
+        """The newest value of every key: {key: (value, known clocks, unix seconds)}. Cheap."""
+        return self.files.read(
+            ["metrics"], lambda found: latest_values(found["metrics"], self.context(found["metrics"], attempts))
+        )
+
+    # -- the other tables
+
+    def table(self, name: str, attempts: Attempts = "effective", *, where: tuple[str, str] | None = None) -> pa.Table:
+        """All rows of a table by time, with the columns that say which row each one is.
+
+        Args:
+          name: which table.
+          attempts: "effective", "all", or attempt numbers.
+          where: only the rows with a text in a column, such as ("episode_id", "e1"); not for metrics. Of tables of
+            many rows, only the blocks that have such rows are read.
+        Raises:
+          UnknownKey: the book holds no such table. BadInput: where= for metrics.
+        """
+        if name in layout.HIDDEN_TABLES:
+            raise UnknownKey(self._no_table(name))
+        if where is not None and name == "metrics":
+            raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
+
+        def work(found: dict[str, Pieces]) -> pa.Table:
+            pieces = found[name]
+            if not pieces and name not in layout.TABLES:
+                raise UnknownKey(self._no_table(name))
+            run = self.context(pieces, attempts)
+            if name == "metrics":
+                return read_metrics_rows(pieces, run.clocks, run.history, attempts)
+            if where is None:
+                return read_table(name, pieces, run.clocks, run.history, attempts)
+            column, text = where
+            return read_table(
+                name, pieces, run.clocks, run.history, attempts, lambda piece: piece.rows_with(column, text)
+            )
+
+        return in_microseconds(self.files.read([name], work))
+
+    def episodes(self, attempts: Attempts = "effective") -> pa.Table:
+        """The episodes, one row each."""
+        return self.table("episodes", attempts)
+
+    def episode(self, which: str) -> Episode:
+        """One episode, with its steps, rewards, media and alerts.
+
+        Args:
+          which: its id; or "best" or "worst" (by return), "first" or "last", among those played to their end.
+        Raises:
+          UnknownKey: there is no such episode.
+        """
+        return find_episode(self, str(which))
+
+    def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """The recorded steps of one episode, in order, or of all. Those of one cost about that episode to read."""
+        return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
+
+    def samples(
+        self,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+        *,
+        unique: bool = False,
+    ) -> pa.Table:
+        """The logged samples.
+
+        Args:
+          where, order_by: SQL, such as "reward > 1" and "reward desc".
+          limit: at most so many rows.
+          attempts: "effective", "all", or attempt numbers.
+          unique: one row for each different item: its newest one, with `times_seen`, `first_seen` and `last_seen`
+            (batches) and `first_time`; `time` is when it was seen last. `where` is about these rows.
+        """
+        table = self.table("samples", attempts)
+        if not (where or order_by or unique):
+            return table if limit is None else table.slice(0, limit)
+        source = unique_samples(table.column_names) if unique else "samples"
+        query = f"select * from {source}"
+        query += f" where {where}" if where else ""
+        query += f" order by {order_by}" if order_by else ""
+        query += f" limit {int(limit)}" if limit is not None else ""
+        return Database(lambda name: table).arrow(query, ["samples"])
+
+    def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """How long stages took: name (a/b for nested ones) and seconds."""
+        table = self.table("timings", attempts)
+        return table if name is None else _where(table, "name", name)
+
+    def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Logged distributions: raw values, or edges and counts. With `bins` raw values are binned too."""
+        table = self.table("histograms", attempts)
+        table = table if key is None else _where(table, "key", key)
+        return table if bins is None else binned(table, bins)
+
+    def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Images, videos and figures; `path` is relative to the run's folder."""
+        table = self.table("media", attempts)
+        return table if kind is None else _where(table, "kind", kind)
+
+    def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
+        """The checkpoints, one row each."""
+        return self.table("checkpoints", attempts)
+
+    def alerts(self, attempts: Attempts = "effective") -> pa.Table:
+        """What health rules found."""
+        return self.table("alerts", attempts)
+
+    def text(self, key: str | None = None, attempts: Attempts = "effective") -> pa.Table:
+        """Logged texts; notes have the key "note"."""
+        table = self.table("text", attempts)
+        return table if key is None else _where(table, "key", key)
+
+    def at(self, rows: int = 5, **clock: int) -> dict[str, pa.Table]:
+        """What was going on at a point, such as `at(env_step=5000)`.
+
+        Returns:
+          "metrics": each key's newest value at or before the point; every other table that knows the clock: the
+          `rows` rows nearest to it.
+        Raises:
+          BadInput: not exactly one clock. UnknownKey: a clock the run does not have.
+        """
+        if len(clock) != 1:
+            raise BadInput(f"at({clock}): name exactly one clock, such as env_step=5000")
+        ((name, value),) = clock.items()
+        if name not in self.clocks:
+            raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
+        tables = {"metrics": self.metrics(x=name)}
+        for table in self._tables():
+            if table != "metrics":
+                tables[table] = in_microseconds(
+                    self.files.read([table], partial(self._near, clock=name, value=int(value), rows=rows))
+                )
+        return nearest_rows(tables, name, int(value), rows, self.clocks)
+
+    def _near(self, found: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
+        """Rows of one table among which the nearest ones are."""
+        ((table, pieces),) = found.items()
+        run = self.context(pieces, "effective")
+        return read_near(table, pieces, run, clock, value, rows)
+
+    def sql(self, query: str) -> Any:
+        """The answer of DuckDB to a query over this run's tables, as a relation that is good as long as the book is.
+
+        Tables are named as the methods are: metrics, episodes, … Keys with a slash need quotes: "train/return".
+        """
+        return self._database.sql(query, self._tables())
+
+    def tail(
+        self, from_start: bool = False, poll_seconds: float = 0.2, stop: Callable[[], bool] | None = None
+    ) -> Iterator[Row]:
+        """Rows as they are logged, until `stop()` is true; without `stop`, until the run has ended.
+
+        Args:
+          from_start: begin with the first row instead of the next one.
+          poll_seconds: how often to look.
+          stop: asked after each look.
+        """
+        cursor: dict[str, dict[int, int]] = {}
+        with JournalReader(self._folder, sealed=SealedRows(self._folder), tables=DEFAULT_TABLES) as reader:
+            if not from_start:
+                reader.skip(cursor)
+            while True:
+                ended = stop() if stop is not None else self.status in ("finished", "killed", "crashed")
+                yield from reader.rows_since(cursor)
+                if ended:
+                    return
+                time.sleep(poll_seconds)
+
+    # -- what the methods above stand on
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            stat = os.stat(os.path.join(self._folder, "run.json"))
+            return stat.st_mtime_ns, stat.st_ino
+        except OSError:
+            return (0, 0)
+
+    def _tables(self) -> list[str]:
+        return [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+
+    def _no_table(self, name: str) -> str:
+        return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
+
+    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
+        """What the rooms of the store need to know beside the rows; not for users."""
+        info = self.info
+        clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
+        writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
+        history = History(info, self._checkpoint_rows)
+        return Context(self._folder, tuple(clocks), history, attempts, writers, str(info.get("x") or ""))
+
+    def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
+        """Where the first row of each checkpoint stands."""
+
+        def work(found: dict[str, Pieces]) -> dict[str, CheckpointRow]:
+            rows: dict[str, CheckpointRow] = {}
+            for piece in found["checkpoints"]:
+                table = identity(piece.read(), piece.meta)
+                if "checkpoint_id" not in table.column_names:
+                    continue
+                names = ("attempt", "writer", "lane", "seq")
+                cells = [table[name].to_pylist() for name in names]
+                times = to_numpy(table["time"])[0].tolist()
+                for checkpoint, *row in zip(table["checkpoint_id"].to_pylist(), *cells, times, strict=True):
+                    known = rows.get(str(checkpoint))
+                    if known is None or tuple(row[3:]) < known[3:]:
+                        rows[str(checkpoint)] = (row[0], row[1], row[2], row[3], row[4])
+            return rows
+
+        return self.files.read(["checkpoints"], work)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _where(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """The rows with that text in a column."""
+    cells = table[column].to_pylist()
+    return take_table(table, np.flatnonzero([str(cell) == str(value) for cell in cells]).astype(np.int64))

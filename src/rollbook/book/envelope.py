@@ -1,0 +1,277 @@
+"""A key over an axis, reduced to as many points as a plot has pixels, in memory that does not grow with the rows.
+
+Large parts are read through their pyramid, at the coarsest level that still has some buckets a point; everything else
+is read row group by row group and reduced at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.book.context import Context
+from rollbook.book.metrics import all_keys
+from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.select import resolve_keys, select_metrics
+from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.storage.columns import to_numpy
+from rollbook.storage.layout import RESERVED
+from rollbook.storage.pyramid import Pyramid, bucket_rows, level_sizes, pyramid_path
+
+__all__ = ["envelope"]
+
+NDArray = npt.NDArray[Any]
+
+_BUCKETS_A_POINT = 4
+_RAW_ROWS = 1 << 20
+"""Up to this many rows in sight are read as they are."""
+
+_EXACT_ROWS = 1 << 18
+"""Up to this many rows of a piece are put into their stretch of the axis one by one."""
+
+_TIME = "time"
+
+
+def envelope(
+    pieces: Pieces,
+    run: Context,
+    key: str,
+    *,
+    x: str | None,
+    points: int | None,
+    start: float | None,
+    stop: float | None,
+) -> Series:
+    """See `Book.series`."""
+    labels = all_keys(pieces, run.clocks)
+    (key,) = resolve_keys([key], labels, run.path)
+    mine = [piece for piece in pieces if key in piece.meta["keys"]]
+    axis = x if x is not None else _usual_axis(mine, run, key)
+    if points is None or sum(piece.rows for piece in mine) <= max(points, 1):
+        return raw_series(*_raw(pieces, run, key, labels[key], axis, start, stop), axis)
+    if axis not in (*run.clocks, _TIME) or not all(_knows(piece, axis, run, key) for piece in mine):
+        xs, values = _raw(pieces, run, key, labels[key], axis, start, stop)
+        if len(xs) <= points:
+            return raw_series(xs, values, axis)
+        return reduce_points(Buckets.of_rows(xs, values), points, axis, start, stop)
+    buckets = [b for piece in mine for b in _buckets(piece, run, key, labels[key], axis, points, start, stop)]
+    if not buckets:
+        return raw_series(np.zeros(0), np.zeros(0), axis)
+    whole = Buckets.joined(buckets)
+    if axis == _TIME:
+        whole.low_x, whole.high_x = whole.low_x / 1e9, whole.high_x / 1e9
+    return reduce_points(whole, points, axis, start, stop)
+
+
+def _usual_axis(pieces: Pieces, run: Context, key: str) -> str:
+    """The run's own axis if these rows know it, else the first clock that they know, else time."""
+    known = {clock for piece in pieces for clock in _known(piece, run, key)}
+    return next((clock for clock in (run.x, *run.clocks) if clock in known), _TIME)
+
+
+def _known(piece: Piece, run: Context, key: str) -> list[str]:
+    """The clocks that rows with a key really know: a live segment and a long piece have to be looked at."""
+    if piece.part is not None and not piece.is_long:
+        return list(piece.meta["clocks"])
+    if piece.is_long:
+        return [name for name in select_metrics([piece], run, [key]).column_names if name in run.clocks]
+    return [name for name in piece.columns if name in piece.meta["clocks"]]
+
+
+def _knows(piece: Piece, axis: str, run: Context, key: str) -> bool:
+    """Whether every row of a piece that has a key knows the axis."""
+    if axis == _TIME:
+        return True
+    if axis not in piece.meta["clocks"]:
+        return False
+    if piece.is_long:
+        table = select_metrics([piece], run, [key])
+        return axis in table.column_names and table[axis].null_count == 0
+    if piece.part is not None:
+        return piece.part.null_count(axis) == 0
+    return axis in piece.columns and int(piece.read([axis])[axis].null_count) == 0
+
+
+def _raw(
+    pieces: Pieces, run: Context, key: str, label: str, axis: str, start: float | None, stop: float | None
+) -> tuple[NDArray, NDArray]:
+    """(x, value) of every row, in order of the axis."""
+    if axis == _TIME:
+        table = select_metrics(pieces, run, [key], since=start, until=stop)
+        xs = to_numpy(table["time"])[0] / 1e9
+    else:
+        table = select_metrics(pieces, run, [key], x=axis, start=start, stop=stop)
+        cells = to_numpy(table[_label(axis, table.column_names)])[0]
+        xs = cells.astype(np.int64) if cells.dtype == bool else cells
+    values, valid = to_numpy(table[label])
+    if valid is not None:
+        values, xs = values[valid], xs[valid]
+    return xs, values.astype(np.float64, copy=False)
+
+
+def _label(axis: str, names: list[str]) -> str:
+    return axis if axis in names else f"value/{axis}"
+
+
+def _buckets(
+    piece: Piece,
+    run: Context,
+    key: str,
+    label: str,
+    axis: str,
+    points: int,
+    start: float | None,
+    stop: float | None,
+) -> Iterator[Buckets]:
+    """The rows of one piece as buckets, coarse ones where there are many rows."""
+    scale = 1e9 if axis == _TIME else 1.0
+    low = -np.inf if start is None else start * scale
+    high = np.inf if stop is None else stop * scale
+    counts = _effective(piece, run)
+    if counts is False:
+        return
+    if counts is True and piece.is_whole and not piece.is_long:
+        pyramid = _pyramid(piece, run)
+        column = key if pyramid is not None and key in pyramid.keys else label
+        if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
+            found = _from_pyramid(piece, pyramid, column, axis, points, low, high)
+            if found is not None:
+                yield from found
+                return
+    for x, values in _rows(piece, run, key, label, axis, low, high, counts is True):
+        kept = (x >= low) & (x < high)
+        if not kept.all():
+            x, values = x[kept], values[kept]
+        if len(x):
+            yield _coarse(Buckets.of_rows(x, values), points)
+
+
+def _effective(piece: Piece, run: Context) -> bool | None:
+    """Whether all rows of a piece are chosen, none of them, or (None) some."""
+    if run.history.chooses_all(run.attempts):
+        return True
+    meta = piece.meta
+    if any(meta.get(name) is None for name in ("attempt", "writer", "lane", "at")):
+        return None
+    if not piece.is_whole:
+        return None
+    ends = np.array([meta["first_seq"], meta["last_seq"]]), np.array([meta["first_time"], meta["last_time"]])
+    mask = run.history.mask(run.attempts, meta["attempt"], meta["writer"], meta["lane"], *ends, meta["at"])
+    return True if mask is None or mask.all() else None if mask.any() else False
+
+
+def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
+    assert piece.part is not None
+    meta, part = piece.meta, piece.part
+    try:
+        path = pyramid_path(run.path, meta["table"], str(part.name))
+        return Pyramid(path, rows=part.rows, first_seq=meta["first_seq"], last_seq=meta["last_seq"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _from_pyramid(
+    piece: Piece, pyramid: Pyramid, column: str, axis: str, points: int, low: float, high: float
+) -> list[Buckets] | None:
+    """Buckets of a level, or None where reading the rows is as cheap, or the axis goes back and forth."""
+    try:
+        blocks = list(range(len(pyramid.rows)))
+        top = pyramid.read([axis], 99, blocks)[0]
+        per_block = _ranges(top, pyramid.rows)
+        seen = [b for b, (first, last) in zip(blocks, per_block, strict=True) if last >= low and first < high]
+        rows = 0.0
+        for block in seen:
+            first, last = per_block[block]
+            inside = min(last, high) - max(first, low)
+            rows += pyramid.rows[block] * (min(1.0, inside / (last - first)) if last > first else 1.0)
+        if rows <= _RAW_ROWS:
+            return None
+        level = 0
+        while level + 1 < pyramid.levels() and rows / bucket_rows(level + 1) >= _BUCKETS_A_POINT * points:
+            level += 1
+        if rows / bucket_rows(level) < points:
+            return None
+        places, cells = pyramid.read([axis, column], level, seen)
+    except (OSError, ValueError):
+        return None
+    low_x, high_x = places[2], places[3]
+    span = float(high_x.max() - low_x.min()) if low_x.size else 0.0
+    if span > 0 and float((high_x - low_x).astype(np.float64).sum()) > 3 * span:
+        return None
+    buckets = Buckets(low_x, high_x, cells[0], cells[1], cells[2], cells[3].astype(np.int64), cells[4].astype(np.int64))
+    inside_rows = (high_x >= low) & (low_x < high)
+    return [buckets if inside_rows.all() else buckets.select(inside_rows)]
+
+
+def _ranges(levels: NDArray, rows: list[int]) -> list[tuple[float, float]]:
+    """(smallest, largest) reading of each block, from its coarsest level."""
+    found = []
+    place = 0
+    for n in rows:
+        size = level_sizes(n)[-1]
+        part = levels[:, place : place + size]
+        found.append((float(part[2].min()), float(part[3].max())))
+        place += size
+    return found
+
+
+def _rows(
+    piece: Piece, run: Context, key: str, label: str, axis: str, low: float, high: float, all_count: bool
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """(x, value) of the chosen rows, row group by row group where there are several."""
+    if piece.is_long or not all_count:
+        table = select_metrics([piece], run, [key], x=None if axis == _TIME else axis, exact=axis != _TIME)
+        yield _pair(table, axis, label)
+        return
+    stored = _stored(piece, key, label)
+    groups: list[list[int] | None] = [None]
+    if piece.part is not None and len(piece.part.row_groups) > 1:
+        groups = []
+        for number in range(len(piece.part.row_groups)):
+            known = piece.part.column_range(axis, number)
+            if known is None or (known[1] >= low and known[0] < high):
+                groups.append([number])
+    for group in groups:
+        yield _pair(piece.read([axis, stored], group), axis, stored)
+
+
+def _stored(piece: Piece, key: str, label: str) -> str:
+    """The column of a key in one piece."""
+    if piece.part is None or label in piece.part.columns:
+        return label
+    return key if key not in RESERVED else f"value/{key}"
+
+
+def _pair(table: Any, axis: str, column: str) -> tuple[NDArray, NDArray]:
+    x, known = to_numpy(table[axis])
+    values, valid = to_numpy(table[column])
+    if known is not None or valid is not None:
+        there = np.ones(len(x), dtype=bool)
+        there = there if known is None else there & known
+        there = there if valid is None else there & valid
+        x, values = x[there], values[there]
+    return x, values.astype(np.float64, copy=False)
+
+
+def _coarse(buckets: Buckets, points: int) -> Buckets:
+    """Neighbouring rows together, if there are far more of them than points."""
+    n = len(buckets)
+    step = n // (_BUCKETS_A_POINT * points) if n > _EXACT_ROWS else 0
+    if step < 2:
+        return buckets
+    starts = np.arange(0, n, step)
+    low, high = np.minimum.reduceat(buckets.low_x, starts), np.maximum.reduceat(buckets.high_x, starts)
+    if float((high - low).astype(np.float64).sum()) > 3 * max(1.0, float(buckets.high_x.max() - buckets.low_x.min())):
+        return buckets  # the axis goes back and forth here
+    return Buckets(
+        low,
+        high,
+        np.minimum.reduceat(buckets.min, starts),
+        np.maximum.reduceat(buckets.max, starts),
+        np.add.reduceat(buckets.total, starts),
+        np.add.reduceat(buckets.count, starts),
+        np.add.reduceat(buckets.non_finite, starts),
+    )

@@ -1,0 +1,174 @@
+"""One episode as a reader holds it: what its row says, and the steps, rewards, media and alerts that belong to it.
+
+episode = book.episode("best")                 # or its id
+episode["return"], episode["length"]           # the row of `episodes`, as a mapping
+episode.steps(); episode.rewards(); episode.video; episode.around()
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book.videos import media_file
+from rollbook.errors import UnknownKey
+from rollbook.storage.columns import rows_equal, take_table, to_numpy
+
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+
+__all__ = ["CHOICES", "Episode", "find_episode"]
+
+CHOICES = ("best", "worst", "first", "last")
+"""What may stand for an id; best and worst are by return, among the episodes that were played to their end."""
+
+
+class Episode(Mapping[str, Any]):
+    """One episode of a run. As a mapping it is its row of `episodes`: column -> value, None where the row lacks it.
+
+    Nothing but the row is read before it is asked for, and then only what belongs to this episode.
+
+    Attributes:
+      id: its id.
+      row: the row as a dict.
+    """
+
+    def __init__(self, book: Book, table: pa.Table) -> None:
+        self._book, self._table = book, table
+        (self.row,) = table.to_pylist()
+        self.id = str(self.row["episode_id"])
+
+    def __getitem__(self, column: str) -> Any:
+        return self.row[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.row)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __repr__(self) -> str:
+        end = [word for word in ("terminated", "truncated") if self.row.get(word)]
+        said = [f"return {_short(self.row.get('return'))}", f"{self.row.get('length')} steps", *(end or ["cut short"])]
+        said += [f"steps kept ({self.row['steps_kept']})"] if self.row.get("steps_kept") else []
+        return f"<Episode {self.id}: {', '.join(said)}>"
+
+    @property
+    def table(self) -> pa.Table:
+        """The row as a table of one row."""
+        return self._table
+
+    def steps(self, agent: str | None = None) -> pa.Table:
+        """Its recorded steps in order, or those of one agent; no rows if its trajectory was not kept."""
+        table = self._book.steps(self.id, "all")
+        if agent is None or "agent" not in table.column_names:
+            return table
+        return take_table(table, rows_equal(table["agent"], agent))
+
+    def rewards(self) -> pa.Table:
+        """Its rewards by agent, component and stage; no rows where there was only one reward to tell."""
+        return self._book.table("rewards", "all", where=("episode_id", self.id))
+
+    def media(self, kind: str | None = None) -> pa.Table:
+        """Its pictures and films; `path` is relative to the run's folder."""
+        table = self._book.table("media", "all", where=("episode_id", self.id))
+        return table if kind is None else take_table(table, rows_equal(table["kind"], kind))
+
+    def files(self) -> dict[str, Path]:
+        """The files of its media by key: those that are there, neither evicted nor still to be encoded."""
+        found = {}
+        for row in self.media().to_pylist():
+            path = media_file(self._book, str(row.get("path")))
+            if path is not None:
+                found[str(row.get("key"))] = path
+        return found
+
+    @property
+    def video(self) -> Path | None:
+        """The film of it: the rendered one, else any other; None if there is none."""
+        films = {}
+        for row in self.media("video").to_pylist():
+            path = media_file(self._book, str(row.get("path")))
+            if path is not None:
+                films[str(row.get("key"))] = path
+        rendered = [path for key, path in films.items() if key.rpartition("/")[2] == "video"]
+        return next(iter([*rendered, *films.values()]), None)
+
+    def alerts(self) -> pa.Table:
+        """What the auditor, the reward ledger and others found about it: alerts with its id in their evidence."""
+        table = self._book.alerts("all")
+        rows = [i for i, text in enumerate(table["evidence"].to_pylist()) if _names(text, self.id)]
+        return take_table(table, np.array(rows, dtype=np.int64))
+
+    def checkpoint(self) -> dict[str, Any] | None:
+        """The newest checkpoint that was there when it ended, None if there was none.
+
+        What a rewind abandoned counts only for an episode that was abandoned with it.
+        """
+        counts = self._book.table("episodes", where=("episode_id", self.id)).num_rows
+        table = self._book.checkpoints("effective" if counts else "all")
+        times, mine = to_numpy(table["time"])[0], to_numpy(self._table["time"])[0][0]
+        before = [i for i, moment in enumerate(times.tolist()) if moment <= mine]
+        return dict(table.slice(before[-1], 1).to_pylist()[0]) if before else None
+
+    def around(self, rows: int = 5) -> dict[str, pa.Table]:
+        """What was going on in the run when it ended; see `Book.at`. Empty if its row knows no clock."""
+        order = [str(self._book.info.get("x") or ""), *self._book.clocks]
+        clock = next((name for name in order if self.row.get(name) is not None), None)
+        return {} if clock is None else self._book.at(rows, **{clock: int(self.row[clock])})
+
+
+def find_episode(book: Book, which: str) -> Episode:
+    """The episode with an id, or the one that "best", "worst", "first" or "last" stands for.
+
+    Raises:
+      UnknownKey: there is none; says what there is.
+    """
+    if which in CHOICES:
+        rows = book.episodes()
+        place = _place(rows, which)
+        if place is not None:
+            return Episode(book, rows.slice(place, 1))
+        raise UnknownKey(
+            f"{book.path} holds no finished episode, so there is no {which!r} one. Record some with "
+            "RecordEpisodes(env, scope), or read book.episodes() for those that were cut short"
+        )
+    found = book.table("episodes", "all", where=("episode_id", which))
+    if not found.num_rows:
+        raise UnknownKey(
+            f"{book.path} has no episode {which!r}; book.episodes() lists them, and 'best', 'worst', 'first' and "
+            "'last' may stand for an id"
+        )
+    return Episode(book, found.slice(found.num_rows - 1))
+
+
+def _place(rows: pa.Table, which: str) -> int | None:
+    names = [name for name in ("return", "complete") if name in rows.column_names]
+    cells = rows.select(names).to_pylist()
+    whole = [i for i, row in enumerate(cells) if row.get("complete") is not False]
+    if which in ("first", "last"):
+        return None if not whole else whole[0 if which == "first" else -1]
+    returns = {i: cells[i].get("return") for i in whole}
+    scored = [i for i, value in returns.items() if isinstance(value, (int, float)) and not math.isnan(value)]
+    sign = 1 if which == "best" else -1
+    return max(scored, key=lambda i: (sign * returns[i], -i), default=None)
+
+
+def _names(evidence: Any, episode_id: str) -> bool:
+    if not isinstance(evidence, str) or episode_id not in evidence:
+        return False
+    try:
+        said = json.loads(evidence)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.get("episode_id") == episode_id
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and math.isfinite(value) else str(value)

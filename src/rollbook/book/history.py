@@ -1,0 +1,202 @@
+"""Attempts and rewinds: which rows are a run's effective history.
+
+Attempt n+1 names its parent attempt and a cut in it: the exact sequence number per lane for the writers that made the
+checkpoint, the time for all others. What the parent wrote behind the cut is abandoned: hidden by default, never
+deleted. The effective history is the newest attempt and its chain of parents, each up to its child's cut. Times are
+compared only within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.errors import BadInput, UnknownKey
+
+__all__ = ["Attempts", "CheckpointRow", "History", "cut_at"]
+
+NDArray = npt.NDArray[Any]
+
+Attempts: TypeAlias = str | Sequence[int]
+"""Which lives of a run to read: "effective", "all", or a list of attempt numbers."""
+
+CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
+"""Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
+
+
+class Cut:
+    """Up to where a parent counts.
+
+    Attributes:
+      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
+      time: for all other writers, the last unix ns that counts.
+      checkpoint: the id of the checkpoint that was restored, or "".
+    """
+
+    __slots__ = ("checkpoint", "time", "writers")
+
+    def __init__(self, cut: Mapping[str, Any], checkpoint: Any) -> None:
+        writers = cut.get("writers")
+        self.writers: dict[str, dict[int, int]] = {}
+        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
+            if isinstance(lanes, dict):
+                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
+        time = cut.get("time")
+        self.time = int(time) if isinstance(time, (int, float)) else 2**63 - 1
+        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
+
+    def holds(self, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
+        """Which rows of one lane lie before the cut."""
+        if writer in self.writers:
+            return seq <= self.writers[writer].get(lane, 0)
+        return time_ns <= self.time
+
+
+class History:
+    """The attempts of one run, as run.json tells them.
+
+    Args:
+      run: the content of run.json.
+      checkpoints: gives where the rows of checkpoints stand, by id; asked only when rows were logged at one.
+    Attributes:
+      newest: the newest attempt's number.
+      chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
+    """
+
+    def __init__(self, run: Mapping[str, Any], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
+        entries: dict[int, Mapping[str, Any]] = {}
+        found = run.get("attempts")
+        for entry in found if isinstance(found, list) else ():
+            if isinstance(entry, dict) and type(entry.get("n")) is int:
+                entries[entry["n"]] = entry
+        self._checkpoints, self._entries = checkpoints, entries
+        self._numbers = sorted(entries) or [1]
+        self.newest = max(entries, default=0)
+        self.chain: dict[int, Cut | None] = {}
+        number, cut = self.newest, None
+        while number in entries and number not in self.chain:
+            self.chain[number] = cut
+            entry = entries[number]
+            cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+            number = entry["parent"] if type(entry.get("parent")) is int else 0
+
+    def before(self, attempt: int) -> History:
+        """The history as it stood when an attempt had gone back to where it began."""
+        entries = [entry for number, entry in self._entries.items() if number <= attempt]
+        return History({"attempts": entries}, self._checkpoints)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether there was one life only, so that every row counts."""
+        return self.newest <= 1
+
+    def chooses_all(self, attempts: Attempts) -> bool:
+        """Whether a choice of attempts leaves out nothing."""
+        return attempts == "all" or (attempts == "effective" and self.is_simple)
+
+    def mask(
+        self,
+        attempts: Attempts,
+        attempt: NDArray | int,
+        writer: NDArray | str,
+        lane: NDArray | int,
+        seq: NDArray,
+        time_ns: NDArray,
+        at: NDArray | str = "",
+    ) -> NDArray | None:
+        """Which rows are chosen: a boolean array, or None for all of them.
+
+        Args:
+          attempts: "effective", "all" or numbers.
+          attempt, writer, lane, at: of each row, or of all of them.
+          seq, time_ns: of each row.
+        Raises:
+          BadInput: no such choice of attempts. UnknownKey: a number that the run does not have.
+        """
+        if isinstance(attempts, str):
+            if attempts not in ("effective", "all"):
+                raise BadInput(f"attempts={attempts!r}: choose 'effective', 'all', or numbers such as [1, 2]")
+            if self.chooses_all(attempts):
+                return None
+        else:
+            unknown = [number for number in attempts if number not in self._numbers]
+            if unknown:
+                raise UnknownKey(f"attempts={list(attempts)}: the run has no attempt {unknown[0]}; {self._known()}")
+            chosen = np.isin(np.asarray(attempt), list(attempts))
+            return np.full(len(seq), bool(chosen)) if chosen.ndim == 0 else chosen
+        result = np.zeros(len(seq), dtype=bool)
+        for rows, (number, who, lane_number) in _groups(len(seq), attempt, writer, lane):
+            result[rows] = self._counts(number, who, lane_number, seq[rows], time_ns[rows])
+        for rows, (checkpoint,) in _groups(len(seq), at):
+            if checkpoint:
+                own = self.checkpoint_counts(str(checkpoint))
+                if own is not None:
+                    result[rows] = own
+        return result
+
+    def _known(self) -> str:
+        return f"it has {', '.join(map(str, self._numbers))}"
+
+    def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
+        if attempt > self.newest:  # run.json is about to say so
+            return True
+        if attempt not in self.chain:
+            return False
+        cut = self.chain[attempt]
+        return True if cut is None else cut.holds(writer, lane, seq, time_ns)
+
+    def checkpoint_counts(self, checkpoint: str) -> bool | None:
+        """Whether a checkpoint lies in the effective history; None if nothing is known of it."""
+        row = self._checkpoints().get(checkpoint)
+        if row is None:
+            return None
+        attempt, writer, lane, seq, time_ns = row
+        cut = self.chain.get(attempt)
+        if attempt in self.chain and cut is not None and cut.checkpoint == checkpoint:
+            return True  # the very one that was restored; its own row stands just behind its positions
+        counts = self._counts(attempt, writer, lane, np.array([seq]), np.array([time_ns]))
+        return bool(np.all(counts))
+
+
+def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any, ...]]]:
+    """(rows, the values of all columns in these rows) for each combination that occurs; rows is a slice or indices."""
+    if not any(isinstance(column, np.ndarray) for column in columns):
+        return [(slice(None), columns)]
+    codes = np.zeros(n, dtype=np.int64)
+    values: list[list[Any]] = []
+    for column in columns:
+        if isinstance(column, np.ndarray):
+            words, own = np.unique(column, return_inverse=True)
+            values.append(words.tolist())
+        else:
+            own = np.zeros(n, dtype=np.int64)
+            values.append([column])
+        codes = codes * len(values[-1]) + own
+    found = []
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        rest, combination = int(code), []
+        for words in reversed(values):
+            rest, place = divmod(rest, len(words))
+            combination.append(words[place])
+        found.append((rows, tuple(reversed(combination))))
+    return found
+
+
+def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+    """The place in a run's effective history where a clock last stood at `value` or before.
+
+    Returns:
+      (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the writer
+      of that row and by time for others; and the clocks of that row.
+    Raises:
+      UnknownKey: no effective row has a reading of the clock up to `value`.
+    """
+    from rollbook.book.book import Book
+    from rollbook.book.rewind import find_cut
+
+    return find_cut(Book(run), clock, value)

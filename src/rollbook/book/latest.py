@@ -1,0 +1,101 @@
+"""The newest value of every key: from the descriptions of sealed parts and the last rows of live ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book.context import Context
+from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity, wide_metrics
+from rollbook.book.pieces import Piece, Pieces
+from rollbook.storage.columns import take_table, to_numpy
+
+__all__ = ["Latest", "latest_values"]
+
+Latest = dict[str, tuple[Any, dict[str, int], float]]
+"""key -> (value, known clocks, unix seconds)."""
+
+
+def latest_values(pieces: Pieces, run: Context) -> Latest:
+    """The newest chosen value of each key.
+
+    Rows are newer in a later attempt, and within one by time.
+    """
+    labels = all_keys(pieces, run.clocks)
+    found: dict[str, tuple[tuple[int, int], Any, dict[str, int]]] = {}
+    for piece in pieces:
+        for age, key, value, clocks in _of_piece(piece, run):
+            label = labels.get(key, key)
+            known = found.get(label)
+            if known is None or known[0] <= age:
+                found[label] = (age, value, clocks)
+    return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(found.items())}
+
+
+def _of_piece(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
+    """((attempt, unix ns), key, value, clocks) of the newest value of each key in one piece."""
+    meta = piece.meta
+    if piece.is_whole and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
+        age = (int(meta["attempt"]), int(meta["last_time"]))
+        return [(age, key, value, dict(meta["last_clocks"])) for key, value in meta["last"].items()]
+    if piece.is_long:
+        return _of_long(piece, run)
+    found: list[tuple[tuple[int, int], str, Any, dict[str, int]]] = []
+    for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
+        table = wide.table
+        times = to_numpy(table["time"])[0]
+        names = {name for name in table.column_names if name != "time" and name not in run.clocks}
+        for key in meta["keys"]:
+            name = key if key in names else f"value/{key}"
+            if name not in names:
+                continue
+            valid = to_numpy(table[name])[1]
+            row = table.num_rows - 1 if valid is None else int(np.flatnonzero(valid)[-1]) if valid.any() else -1
+            if row >= 0:
+                age = (int(np.max(wide.attempt)), int(times[row]))
+                found.append((age, key, table[name][row].as_py(), _clocks(table, row, run)))
+    return found
+
+
+def _counts_to_its_end(piece: Piece, run: Context) -> bool:
+    """Whether the last row of a sealed part is a chosen one."""
+    if run.history.chooses_all(run.attempts):
+        return True
+    meta = piece.meta
+    if any(meta.get(name) is None for name in ("attempt", "writer", "lane", "at")):
+        return False
+    ends = np.array([meta["last_seq"]]), np.array([meta["last_time"]])
+    mask = run.history.mask(run.attempts, meta["attempt"], meta["writer"], meta["lane"], *ends, meta["at"])
+    return mask is None or bool(mask.all())
+
+
+def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
+    table = identity(piece.read(["time", *run.clocks, *IDENTITY, "key", "type", "value", "integer"]), piece.meta)
+    mask = None if run.history.chooses_all(run.attempts) else chosen(table, run.history, run.attempts)
+    if mask is not None:
+        table = take_table(table, np.flatnonzero(mask))
+    if not table.num_rows:
+        return []
+    names = to_numpy(table["key"])[0].astype(str)
+    times, attempts = to_numpy(table["time"])[0], to_numpy(table["attempt"])[0]
+    order = np.lexsort((times, attempts, names))
+    last = order[np.append(names[order][1:] != names[order][:-1], True)]
+    found = []
+    for row in last.tolist():
+        kind = table["type"][row].as_py()
+        value: Any = table["integer" if kind in "qb" else "value"][row].as_py()
+        value = bool(value) if kind == "b" else value
+        found.append(((int(attempts[row]), int(times[row])), str(names[row]), value, _clocks(table, row, run)))
+    return found
+
+
+def _clocks(table: pa.Table, row: int, run: Context) -> dict[str, int]:
+    known = {}
+    for clock in run.clocks:
+        if clock in table.column_names:
+            reading = table[clock][row].as_py()
+            if reading is not None:
+                known[clock] = int(reading)
+    return known

@@ -1,0 +1,376 @@
+"""The journal of a run as pieces of tables: what has not been sealed yet, looked at without changing anything.
+
+A snapshot holds of each lane the rows up to one sequence number and none behind it: the highest number that the first
+look over all files of the lane found. A lane is written by one thread at a time, so all rows up to that number are
+finished; those of files that came into use since they were listed are found by listing once more.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.journal import format as layout
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.durable import DurableMarks
+from rollbook.storage.fills import Fills
+from rollbook.storage.frame_tables import FrameTables
+from rollbook.storage.layout import journal_folder
+from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
+
+__all__ = ["LiveJournal", "LiveSegment", "Moved", "Snapshot"]
+
+_MOST_KEPT_BYTES = 256 * 1024 * 1024
+"""Rows of segments that are kept in memory from the look to the reading; those beyond are read again."""
+
+
+class Moved(Exception):
+    """A journal file was sealed or recycled while it was being read: list again and start over."""
+
+
+class LiveSegment:
+    """The rows that one segment held at the moment of a snapshot.
+
+    Attributes:
+      path, header, meta: which segment, and what its head says.
+      generation: of the segment, when it was looked at.
+      is_active: its writer was using it.
+      is_final: its rows do not change any more, and all of them are here.
+      rows, lowest_seq, last_seq: of the committed rows, as the look found them.
+    """
+
+    def __init__(self, segment: Segment, head: tuple[int, int, int]) -> None:
+        self.path, self.header = segment.path, segment.header
+        self.generation, self._first_seq, state = head
+        self.is_active = state == layout.ACTIVE
+        self.is_final = not self.is_active
+        self.meta = segment_meta(self.header)
+        self.problem = ""
+        self._words: npt.NDArray[Any] | None = None
+        self._up_to: int | None = None
+        self._take(segment.all_rows())
+        self.size = 0 if self._words is None else self._words.nbytes
+
+    def settle(self, up_to: int) -> bool:
+        """Take the rows up to a sequence number, of which a moment ago at least the last was seen; False if gone."""
+        self._up_to = up_to
+        if not self.is_active and self.last_seq <= up_to:
+            return True
+        self.is_final = False
+        try:
+            self._take(self._read())
+        except Moved:
+            return False
+        return True
+
+    def words(self) -> npt.NDArray[Any]:
+        """The rows as [rows, words].
+
+        Raises:
+          Moved: they were not kept, and the segment was recycled or unlinked since.
+        """
+        if self._words is None:
+            self._take(self._read())
+        assert self._words is not None
+        return self._words
+
+    def leave_out(self, doubtful: npt.NDArray[Any]) -> None:
+        """Without the rows that a power loss made doubtful."""
+        self._words = self.words()[~doubtful]
+        self._count()
+
+    def forget(self) -> None:
+        """Let go of the rows; they can be read again as long as the segment stays."""
+        self._words = None
+
+    def read(self, columns: Sequence[str] | None, fills: Fills) -> pa.Table:
+        """Columns of the rows."""
+        _, table = segment_table(self.header, self.words(), None if columns is None else _keys(columns), fills)
+        return table if columns is None else table.select([n for n in columns if n in table.column_names])
+
+    def _read(self) -> bytes:
+        try:
+            with Segment(self.path) as segment:
+                data = segment.all_rows()
+                if segment.head()[0] != self.generation:
+                    raise Moved(self.path)
+        except (FileNotFoundError, Damaged):
+            raise Moved(self.path) from None
+        return data
+
+    def _take(self, data: bytes) -> None:
+        self._words, odd = committed_words(self.header, data, self._first_seq, self._up_to)
+        self.problem = f"{self.path}: {odd} rows have impossible sequence numbers" if odd else ""
+        self._count()
+
+    def _count(self) -> None:
+        assert self._words is not None
+        self.rows = len(self._words)
+        self.lowest_seq = int(self._words[0, -1]) if self.rows else 0
+        self.last_seq = int(self._words[-1, -1]) if self.rows else 0
+        self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows)
+
+
+class Snapshot:
+    """What the journal held at one moment.
+
+    Attributes:
+      segments: rows of streams.
+      frames: (description, table) of each group of each frame file.
+      fills: values that came later, as far as they are in the journal.
+      writers: all writers that have a folder there.
+      tops: (writer, lane) -> the sequence number up to which the snapshot reaches.
+    """
+
+    def __init__(self) -> None:
+        self.segments: list[LiveSegment] = []
+        self.frames: list[tuple[Meta, pa.Table]] = []
+        self.fills = Fills()
+        self.writers: list[WriterInfo] = []
+        self.tops: dict[tuple[str, int], int] = {}
+
+
+class LiveJournal:
+    """Looks at the journal of one run, again and again. What does not change any more is remembered.
+
+    Args:
+      run: the run's folder.
+    Attributes:
+      problems: path -> what is wrong there, as far as it was looked at.
+      marks: the durable marks, as of the last snapshot.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._logs: dict[str, _Log] = {}
+        self._writers: dict[str, WriterInfo] = {}
+        self._left: dict[str, LiveSegment] = {}
+        self._kept_bytes = 0
+        self.problems: dict[str, str] = {}
+        self.marks = DurableMarks(run)
+
+    def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]]) -> Snapshot:
+        """What is there now.
+
+        Waits a millisecond if a writer may be writing, so that what was seen can be believed.
+
+        Args:
+          sealed: gives (writer, lane) -> the highest sequence number that is in Parquet; asked after the first look.
+            What that look missed because it was just being sealed is there, and the snapshot reaches at least so far.
+        """
+        self.marks = DurableMarks(self._run)
+        self._kept_bytes = 0
+        found = Snapshot()
+        found.writers = self._list_writers()
+        seen: dict[str, int] = {}
+        segments: dict[tuple[str, int], LiveSegment] = {}
+        logs: dict[str, _Log] = {}
+        for info in found.writers:
+            self._look_at(info, _names(info.folder), seen, segments, logs)
+        for segment in segments.values():
+            _raise(found.tops, segment.header.writer, segment.header.lane, segment.last_seq)
+        for log in logs.values():
+            _raise(found.tops, *log.whose, log.last_seq)
+        for (writer, lane), last in sealed().items():
+            _raise(found.tops, writer, lane, last)
+        writing = [info for info in found.writers if info.closed is None and found.tops]
+        if writing:
+            time.sleep(SETTLE_SECONDS)
+        for info in writing:
+            self._look_at(info, _names(info.folder), seen, segments, logs)
+        for segment in segments.values():
+            top = found.tops.setdefault((segment.header.writer, segment.header.lane), 0)
+            if segment.settle(top) and segment.rows:
+                found.segments.append(segment)
+        self._judge(found)
+        for log in logs.values():
+            for payload in log.fill_payloads:
+                found.fills.add_frame(*log.whose, payload)
+        for log in logs.values():
+            found.frames += log.tables(found.fills)
+        self._logs = logs
+        self._left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
+        for segment in segments.values():
+            if segment.problem:
+                self.problems[segment.path] = segment.problem
+        return found
+
+    def _list_writers(self) -> list[WriterInfo]:
+        folder = journal_folder(self._run)
+        names = _names(folder)
+        for gone in self._writers.keys() - set(names):
+            del self._writers[gone]
+        for name in names:
+            known = self._writers.get(name)
+            if known is None or not known.about:
+                if not os.path.isdir(os.path.join(folder, name)):
+                    continue
+                known = self._writers[name] = WriterInfo(os.path.join(folder, name))
+            known.look_closed()
+        return [self._writers[name] for name in names if name in self._writers]
+
+    def _look_at(
+        self,
+        info: WriterInfo,
+        names: list[str],
+        seen: dict[str, int],
+        segments: dict[tuple[str, int], LiveSegment],
+        logs: dict[str, _Log],
+    ) -> None:
+        """Look at the files that were not seen yet, and at segments that have been recycled since.
+
+        Args:
+          seen: path -> the generation of a segment when it was looked at; 0 for frame files.
+          segments: by path and generation; a segment may be met in two of its lives.
+        """
+        for name in names:
+            parsed = parse_name(name)
+            if parsed is None:
+                continue
+            path = os.path.join(info.folder, name)
+            if path in seen and (parsed[0] == "log" or _head(path)[0] == seen[path]):
+                continue
+            seen[path] = 0
+            try:
+                if parsed[0] == "log":
+                    logs[path] = self._scan(path, parsed[1], info)
+                    continue
+                segment, seen[path] = self._look(path)
+                if segment is not None:
+                    segments[path, segment.generation] = segment
+            except FileNotFoundError:
+                continue
+            except (Damaged, NewerFormat, OSError) as err:
+                if not _just_begun(path):
+                    self.problems[path] = str(err)
+
+    def _look(self, path: str) -> tuple[LiveSegment | None, int]:
+        """(the segment, its generation); None for it if its rows are in Parquet, which is listed after the journal."""
+        known = self._left.get(path)
+        if known is not None:
+            generation, _, state = _head(path)
+            if generation == known.generation and state != layout.SEALED:
+                return known, generation
+        with Segment(path) as segment:
+            head = segment.head()
+            if head[2] == layout.SEALED or head[0] % 2:
+                return None, head[0]
+            live = LiveSegment(segment, head)
+            if segment.head()[0] != head[0]:
+                return None, head[0]
+        self._kept_bytes += live.size
+        if self._kept_bytes > _MOST_KEPT_BYTES:
+            live.forget()
+        return live, head[0]
+
+    def _judge(self, found: Snapshot) -> None:
+        """Leave out what a power loss made doubtful."""
+        rebooted = {info.id: info for info in found.writers if self.marks.rebooted(info)}
+        for segment in found.segments if rebooted else ():
+            header = segment.header
+            if header.writer in rebooted:
+                words = segment.words()
+                times = words[:, len(header.clocks)] + header.time_offset
+                doubtful = self.marks.doubtful(rebooted[header.writer], header.lane, words[:, -1], times)
+                if doubtful is not None:
+                    self.problems[segment.path] = (
+                        f"{segment.path}: {int(doubtful.sum())} rows were not on the disk for certain when the machine "
+                        "went down; they are set aside"
+                    )
+                    segment.leave_out(doubtful)
+        found.segments = [segment for segment in found.segments if segment.rows]
+
+    def _scan(self, path: str, lane: int, info: WriterInfo) -> _Log:
+        inode = os.stat(path).st_ino
+        log = self._logs.get(path)
+        if log is None or log.inode != inode:
+            log = _Log(path, inode, lane, info)
+        log.scan(self.problems)
+        return log
+
+
+class _Log:
+    """One frame file and the tables that its frames give."""
+
+    def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
+        self.path, self.inode, self._lane, self._info = path, inode, lane, info
+        self.whose = (info.id, lane)
+        self._end = self.last_seq = 0
+        self._tables = FrameTables(info, lane)
+        self._pending: list[tuple[int, int, dict[str, Any]]] = []
+        self._built: list[tuple[Meta, pa.Table]] | None = None
+        self.fill_payloads: list[dict[str, Any]] = []
+
+    def scan(self, problems: dict[str, str]) -> None:
+        """Take in the frames that are new."""
+        with FrameFile(self.path, self._info.time_offset) as file:
+            for seq, time_ns, payload, end in file.frames(self._end):
+                self._end, self._built, self.last_seq = end, None, seq
+                if "fill" in payload:
+                    self.fill_payloads.append(payload)
+                if isinstance(payload.get("deferred"), list):
+                    self._pending.append((seq, time_ns, payload))
+                else:
+                    self._tables.add(seq, time_ns, payload)
+            torn = file.torn_bytes()
+            texts = [text for _, text in file.problems]
+        if torn and self._info.closed is not None:
+            texts.append(f"{torn} bytes behind the last whole frame are torn")
+        texts += self._tables.problems
+        if texts:
+            problems[self.path] = f"{self.path}: {'; '.join(texts)}"
+
+    def tables(self, fills: Fills) -> list[tuple[Meta, pa.Table]]:
+        """(description, table) of each group. Rare rows that waited for device values have those that came."""
+        if self._built is None:
+            self._built = self._tables.tables()
+        if not self._pending:
+            return self._built
+        late = FrameTables(self._info, self._lane, fills)
+        for seq, time_ns, payload in self._pending:
+            late.add(seq, time_ns, payload)
+        return self._built + late.tables()
+
+
+def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -> None:
+    tops[writer, lane] = max(seq, tops.get((writer, lane), 0))
+
+
+def _keys(columns: Sequence[str]) -> list[str]:
+    """The keys that columns stand for, under both spellings."""
+    return [*columns, *(name[6:] for name in columns if name.startswith("value/"))]
+
+
+def _just_begun(path: str) -> bool:
+    """Whether a file is so young that its writer may be creating it at this moment."""
+    try:
+        return time.time() - os.stat(path).st_mtime < 1.0
+    except OSError:
+        return True
+
+
+def _head(path: str) -> tuple[int, int, int]:
+    """(generation, first_seq, state) of a segment now; -1 for all if it is gone."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
+        return fields[3], fields[4], fields[7]
+    except (OSError, struct.error):
+        return -1, -1, -1
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -1,0 +1,253 @@
+"""Rows of metrics as one wide table: wide and long pieces merged, placed on an x-axis, in order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.history import Attempts, History
+from rollbook.book.pieces import Piece, Pieces
+from rollbook.storage.columns import TIME, from_numpy, join_tables, plain_text, take_table, time_array, to_numpy
+from rollbook.storage.layout import RESERVED, value_name
+
+__all__ = ["IDENTITY", "Wide", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
+
+IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
+"""Columns that say which row a row is; kept inside and shown by `Book.table`."""
+
+NDArray = npt.NDArray[Any]
+
+
+def all_keys(pieces: Pieces, clocks: tuple[str, ...]) -> dict[str, str]:
+    """Every key of metrics and the column it stands under (value/<key> if the name is taken)."""
+    return {key: value_name(key, clocks) for piece in pieces for key in piece.meta["keys"]}
+
+
+class Wide:
+    """Rows of metrics while they are put together.
+
+    Attributes:
+      table: time, known clocks, one column a key, and the identity columns that were asked for.
+      attempt: of each row, or of all.
+    """
+
+    def __init__(self, table: pa.Table, attempt: NDArray | int) -> None:
+        self.table, self.attempt = table, attempt
+
+
+def wide_metrics(
+    pieces: Pieces,
+    keys: Sequence[str] | None,
+    clocks: tuple[str, ...],
+    history: History,
+    attempts: Attempts,
+    *,
+    with_identity: bool = False,
+) -> list[Wide]:
+    """The chosen rows of each piece that has one of `keys`, as wide tables (not yet in order)."""
+    found = []
+    for piece in pieces:
+        wide = _wide(piece, keys, clocks, history, attempts, with_identity)
+        if wide is not None and wide.table.num_rows:
+            found.append(wide)
+    return found
+
+
+def _wide(
+    piece: Piece,
+    keys: Sequence[str] | None,
+    clocks: tuple[str, ...],
+    history: History,
+    attempts: Attempts,
+    with_identity: bool,
+) -> Wide | None:
+    meta = piece.meta
+    own = meta["keys"] if keys is None else [key for key in meta["keys"] if key in set(keys)]
+    if not own:
+        return None
+    everything = history.chooses_all(attempts)
+    needs_identity = with_identity or not everything
+    own_clocks = [clock for clock in clocks if clock in meta["clocks"]]
+    shared = ["time", *own_clocks, *(IDENTITY if needs_identity or piece.is_long else ())]
+    if piece.is_long:
+        table = piece.read([*shared, "key", "type", "value", "integer"])
+    else:
+        taken = {*RESERVED, *own_clocks}
+        plain = [key for key in own if key not in taken]
+        table = _renamed(piece.read([*shared, *plain, *(f"value/{key}" for key in own)]), plain, clocks)
+    if needs_identity:
+        table = identity(table, meta)
+    if not everything:
+        mask = chosen(table, history, attempts)
+        if mask is not None and not mask.all():
+            table = take_table(table, np.flatnonzero(mask))
+    if piece.is_long:
+        if "writer" not in table.column_names and meta.get("writer") is None:
+            table = identity(table, meta)
+        table = pivot(table, own if keys is not None else None, clocks)
+    elif keys is not None and any(table[value_name(key, clocks)].null_count for key in own):
+        table = _with_any(table, [value_name(key, clocks) for key in own])
+    attempt: NDArray | int = meta["attempt"] if meta.get("attempt") is not None else 0
+    if meta.get("attempt") is None and "attempt" in table.column_names:
+        attempt = to_numpy(table["attempt"])[0]
+    if not with_identity:
+        table = table.select([name for name in table.column_names if name not in IDENTITY])
+    return Wide(table, attempt)
+
+
+def _renamed(table: pa.Table, plain: Sequence[str], clocks: tuple[str, ...]) -> pa.Table:
+    """A part may be older than a clock of the same name as one of its keys: spell its keys as all others do."""
+    keys = set(plain)
+    names = [value_name(name, clocks) if name in keys else name for name in table.column_names]
+    return table.rename_columns(names) if names != table.column_names else table
+
+
+def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
+    """The rows with all identity columns, taken from the description where they are the same for all."""
+    n = table.num_rows
+    for name in IDENTITY:
+        if name not in table.column_names:
+            if name in ("scope", "at", "writer"):
+                text = str(meta.get(name) or "")
+                zeros = from_numpy(np.zeros(n, dtype=np.int32))
+                words = pa.StringArray.from_buffers(
+                    1, pa.py_buffer(np.array([0, len(text.encode())], dtype=np.int32)), pa.py_buffer(text.encode())
+                )
+                table = table.append_column(name, pa.DictionaryArray.from_arrays(zeros, words))
+            else:
+                number = int(meta.get(name) or 0)
+                table = table.append_column(name, from_numpy(np.full(n, number, dtype=np.int64)))
+    return table
+
+
+def chosen(table: pa.Table, history: History, attempts: Attempts) -> NDArray | None:
+    """Which rows a choice of attempts takes; None for all. The table has identity columns and time."""
+    if not table.num_rows:
+        return None
+    attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
+    seq, time = to_numpy(table["seq"])[0], to_numpy(table["time"])[0]
+    return history.mask(attempts, attempt, writer, lane, seq, time, at)
+
+
+def _one_or_all(column: pa.ChunkedArray) -> Any:
+    """The single value of a column that has only one, else an array (texts as numpy strings)."""
+    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and len(column.chunk(0).dictionary) == 1:
+        return column.chunk(0).dictionary[0].as_py()
+    values = to_numpy(column)[0]
+    if values.dtype == object:
+        values = values.astype(str)
+    return values[0].item() if bool(np.all(values == values[0])) else values
+
+
+def _with_any(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows that have at least one of these columns."""
+    there = np.zeros(table.num_rows, dtype=bool)
+    for name in names:
+        valid = to_numpy(table[name])[1]
+        if valid is None:
+            return table
+        there |= valid
+    return table if there.all() else take_table(table, np.flatnonzero(there))
+
+
+def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) -> pa.Table:
+    """Long rows (one line a value) as wide ones: one row for each (writer, lane, seq, index)."""
+    names, kinds = to_numpy(table["key"])[0], to_numpy(table["type"])[0]
+    table = table.select([name for name in table.column_names if name not in ("key", "type", "digits")])
+    if keys is not None:
+        wanted = set(keys)
+        lines = np.flatnonzero(np.fromiter((name in wanted for name in names), dtype=bool, count=len(names)))
+        names, kinds = names[lines], kinds[lines]
+        table = take_table(table, lines)
+    n = table.num_rows
+    row_of, first = _row_numbers(table)
+    n_rows = len(first)
+    shared = take_table(table.select([c for c in table.column_names if c not in ("value", "integer")]), first)
+    values = to_numpy(table["value"])[0]
+    integers = to_numpy(table["integer"])[0]
+    order = np.argsort(names.astype(str), kind="stable") if n else np.zeros(0, dtype=np.int64)
+    starts: list[int] = []
+    if n:
+        starts = np.flatnonzero(np.concatenate([[True], names[order][1:] != names[order][:-1]])).tolist()
+    columns = []
+    labels = []
+    for start, stop in itertools.pairwise([*starts, n]):
+        at = order[start:stop]
+        key = str(names[at[0]])
+        own = set(kinds[at].tolist())
+        valid = np.zeros(n_rows, dtype=bool)
+        valid[row_of[at]] = True
+        if own <= {"q", "b"}:
+            cells = np.zeros(n_rows, dtype=np.int64)
+            cells[row_of[at]] = integers[at]
+            if own == {"b"}:
+                cells = cells != 0
+        else:
+            cells = np.zeros(n_rows, dtype=np.float64)
+            cells[row_of[at]] = values[at]
+        labels.append(value_name(key, clocks))
+        columns.append(from_numpy(cells, None if valid.all() else valid))
+    for label, column in sorted(zip(labels, columns, strict=True), key=lambda pair: _place(keys, pair[0])):
+        shared = shared.append_column(label, column)
+    return shared
+
+
+def _place(keys: Sequence[str] | None, label: str) -> tuple[int, str]:
+    return (list(keys).index(label) if keys is not None and label in keys else 0, label)
+
+
+def _row_numbers(table: pa.Table) -> tuple[NDArray, NDArray]:
+    """For each line the number of its row, and for each row its first line; rows in order of appearance."""
+    n = table.num_rows
+    if not n:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    columns = []
+    for name in ("writer", "lane", "seq", "index"):
+        if name in table.column_names:
+            values = to_numpy(table[name])[0]
+            columns.append(np.unique(values.astype(str), return_inverse=True)[1] if values.dtype == object else values)
+    new = np.zeros(n, dtype=bool)
+    new[0] = True
+    for values in columns:
+        new[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(new)
+    run_of = np.cumsum(new) - 1
+    # Lines of one row are neighbours, except in files that merge several writers.
+    heads = np.stack([values[starts] for values in columns], axis=1)
+    _, first, same = np.unique(heads, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(starts):
+        return run_of, starts
+    by_first = np.argsort(first, kind="stable")
+    number = np.empty(len(first), dtype=np.int64)
+    number[by_first] = np.arange(len(first))
+    return number[same.reshape(-1)][run_of], starts[first[by_first]]
+
+
+def joined(wides: list[Wide], keys: Sequence[str], clocks: tuple[str, ...]) -> tuple[pa.Table, NDArray]:
+    """All rows below each other with the columns clocks, time, keys (and identity), and the attempt of each."""
+    names = [*clocks, "time", *keys]
+    tables = [wide.table for wide in wides]
+    table = join_tables(tables) if tables else _no_rows()
+    missing = [name for name in names if name not in table.column_names]
+    for name in missing:
+        kind = TIME if name == "time" else pa.int64() if name in clocks else pa.float64()
+        table = table.append_column(name, pa.chunked_array([pa.nulls(table.num_rows, kind)], kind))
+    rest = [name for name in table.column_names if name not in names]
+    table = table.select([*names, *rest])
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    attempts = [
+        wide.attempt if isinstance(wide.attempt, np.ndarray) else np.full(wide.table.num_rows, wide.attempt)
+        for wide in wides
+    ]
+    return table, np.concatenate(attempts) if attempts else np.zeros(0, dtype=np.int64)
+
+
+def _no_rows() -> pa.Table:
+    return pa.Table.from_arrays([time_array(np.zeros(0, dtype=np.int64))], names=["time"])

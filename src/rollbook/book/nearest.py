@@ -1,0 +1,126 @@
+"""What was going on at one point of a run: small tables of the rows nearest to a clock reading.
+
+Of a table of many rows the clock alone is read first, and then the blocks in which the nearest rows lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.context import Context
+from rollbook.book.metrics import IDENTITY, chosen, identity
+from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.tables import read_table
+from rollbook.storage.columns import from_numpy, join_tables, strings, take_table, to_numpy
+
+__all__ = ["nearest_rows", "read_near"]
+
+NDArray = npt.NDArray[Any]
+
+_MANY_ROWS = 20_000
+"""Tables of fewer rows are read whole."""
+
+
+def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:
+    """The `rows` rows of a table whose reading of `clock` is nearest to `value`, and maybe others, as `Book.table`."""
+    if sum(piece.rows for piece in pieces) < _MANY_ROWS:
+        return read_table(table, pieces, run.clocks, run.history, run.attempts)
+    everything = run.history.chooses_all(run.attempts)
+    best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in it)
+    for number, piece in enumerate(pieces):
+        if clock not in piece.columns:
+            continue
+        for block in _blocks(piece):
+            if len(best) == rows and _distance_of(piece, block, clock, value) > best[-1][0]:
+                continue
+            part = piece.read([clock] if everything else [clock, "time", *IDENTITY], None if block < 0 else [block])
+            readings, valid = to_numpy(part[clock])
+            kept = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
+            if not everything:
+                mask = chosen(identity(part, piece.meta), run.history, run.attempts)
+                kept = kept if mask is None else kept & mask
+            places = np.flatnonzero(kept)
+            distances = np.abs(readings[places].astype(np.float64) - value)
+            nearest = np.argsort(distances, kind="stable")[:rows].tolist()
+            best += [(float(distances[i]), number, block, int(places[i])) for i in nearest]
+            best = sorted(best)[:rows]
+
+    def pick(piece: Piece) -> pa.Table | None:
+        mine: dict[int, list[int]] = {}
+        for _, number, block, row in best:
+            if pieces[number] is piece:
+                mine.setdefault(block, []).append(row)
+        found = [
+            take_table(piece.read(None, None if block < 0 else [block]), np.array(sorted(places), dtype=np.int64))
+            for block, places in sorted(mine.items())
+        ]
+        return join_tables(found) if found else None
+
+    return read_table(table, pieces, run.clocks, run.history, run.attempts, pick)
+
+
+def _blocks(piece: Piece) -> list[int]:
+    """The row groups of a sealed part; [-1], all of it at once, for rows that are not sealed."""
+    return [-1] if piece.part is None else list(range(len(piece.part.row_groups)))
+
+
+def _distance_of(piece: Piece, block: int, clock: str, value: int) -> float:
+    """How far the nearest reading of a block is at least, as far as the file says."""
+    known = None if piece.part is None else piece.part.column_range(clock, block)
+    if known is None or not all(isinstance(end, int) for end in known):
+        return 0.0
+    low, high = known
+    return float(max(low - value, value - high, 0))
+
+
+def nearest_rows(
+    tables: Mapping[str, pa.Table], clock: str, value: int, rows: int, clocks: tuple[str, ...]
+) -> dict[str, pa.Table]:
+    """Of each table the `rows` rows whose reading of `clock` is nearest to `value`, in their order.
+
+    Tables whose rows do not know the clock are left out. Of metrics, the newest value of each key at or before the
+    point is given instead: key, value, the clock's reading, time.
+    """
+    found = {}
+    for name, table in tables.items():
+        if clock not in table.column_names:
+            continue
+        readings, valid = to_numpy(table[clock])
+        known = np.arange(len(readings)) if valid is None else np.flatnonzero(valid)
+        if not len(known):
+            continue
+        if name == "metrics":
+            found[name] = _values_at(table, clock, readings, known, value, clocks)
+            continue
+        distance = np.abs(readings[known].astype(np.float64) - value)
+        nearest = known[np.sort(np.argsort(distance, kind="stable")[:rows])]
+        found[name] = take_table(table, nearest)
+    return {name: table for name, table in found.items() if table.num_rows}
+
+
+def _values_at(
+    table: pa.Table, clock: str, readings: NDArray, known: NDArray, value: int, clocks: tuple[str, ...]
+) -> pa.Table:
+    before = known[readings[known] <= value]
+    keys, values, rows = [], [], []
+    for name in table.column_names:
+        if name in ("time", "inferred", *clocks):
+            continue
+        cells, valid = to_numpy(table[name])
+        there = before if valid is None else before[valid[before]]
+        if len(there):
+            row = int(there[np.lexsort((there, readings[there]))[-1]])
+            keys.append(name)
+            values.append(float(cells[row]))
+            rows.append(row)
+    at = np.array(rows, dtype=np.int64)
+    times = table["time"].take(from_numpy(at)) if rows else table["time"].slice(0, 0)
+    return pa.Table.from_arrays(
+        [strings(keys), from_numpy(np.array(values)), from_numpy(readings[at] if rows else readings[:0]), times],
+        names=["key", "value", clock, "time"],
+    )

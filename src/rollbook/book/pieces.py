@@ -1,0 +1,243 @@
+"""All that a run holds of a table, sealed or not, each row once: the ground that every reading function stands on.
+
+The journal is listed and looked at first and Parquet second, so a row that is being sealed is seen at least once; what
+is seen twice is left out by the ranges that parts say they cover. If a file moved while it was read, all starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book.live import LiveJournal, LiveSegment, Moved, Snapshot
+from rollbook.errors import Damaged
+from rollbook.seal.merge import filled
+from rollbook.storage.columns import from_json, rows_equal, take_table, to_numpy
+from rollbook.storage.fills import Fills
+from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.tabulate import Meta
+
+__all__ = ["Piece", "Pieces", "RunFiles"]
+
+T = TypeVar("T")
+_TRIES = 200
+
+
+class BadPiece(Exception):
+    """A sealed part whose content cannot be read: left out from now on, and named in the problems."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(why)
+        self.path = path
+
+
+class Piece:
+    """Rows of one table from one place: a sealed part, a live segment, or a group of live frames.
+
+    Attributes:
+      meta: what it holds; see `store.tabulate.Meta`.
+      part: the sealed part, or None.
+      rows: how many.
+    """
+
+    def __init__(
+        self,
+        meta: Meta,
+        rows: int,
+        fills: Fills,
+        part: Part | None,
+        segment: LiveSegment | None,
+        table: Any,
+        limit: int | None = None,
+    ) -> None:
+        self.meta, self.rows, self.part = meta, rows, part
+        self._limit = limit
+        self._fills, self._segment, self._table = fills, segment, table
+
+    @property
+    def is_whole(self) -> bool:
+        """A sealed part of which all rows count."""
+        return self.part is not None and self._limit is None
+
+    @property
+    def is_long(self) -> bool:
+        """Rows of metrics with one line a value."""
+        return bool(self.meta["group"][0] == "R")
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        if self.part is not None:
+            return self.part.columns
+        source = self._table if self._table is not None else self._segment.read(None, self._fills)  # type: ignore[union-attr]
+        names: list[str] = source.column_names
+        return names
+
+    def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Columns of its rows, in order of seq; those it lacks are left out.
+
+        Raises:
+          Moved, FileNotFoundError, BadPiece: start over; `RunFiles.read` does.
+        """
+        if self.part is not None:
+            try:
+                table = self.part.read(columns, row_groups)
+            except Damaged as err:
+                raise BadPiece(self.part.path, str(err)) from None
+            if self._limit is not None:
+                seqs = to_numpy(self.part.read(["seq"], row_groups)["seq"])[0]
+                table = take_table(table, np.flatnonzero(seqs <= self._limit))
+            if self._fills and self.meta.get("deferred") and "seq" in self.part.columns:
+                table = self._late(table, columns, row_groups)
+            return table
+        if self._segment is not None:
+            return self._segment.read(columns, self._fills)
+        table = self._table
+        return table if columns is None else table.select([name for name in columns if name in table.column_names])
+
+    def rows_with(self, column: str, word: str) -> pa.Table | None:
+        """The rows that have `word` in a column, None if there are none; reads the row groups that have such rows.
+
+        Raises:
+          Moved, FileNotFoundError, BadPiece: as `read` does.
+        """
+        blocks: list[list[int] | None] = [None]
+        if self.part is not None:
+            try:
+                blocks = [[group] for group in self.part.groups_with(column, word)]
+            except Damaged as err:
+                raise BadPiece(self.part.path, str(err)) from None
+        found = []
+        for block in blocks:  # one at a time: pictures take several times their size while they are decoded
+            rows = self.read(None, block)
+            if column in rows.column_names:
+                found.append(take_table(rows, rows_equal(rows[column], word)))
+        table = pa.concat_tables(found) if found else None
+        if table is None or not table.num_rows:
+            return None
+        # What has no common type in the whole piece often has one among these rows.
+        for name, more in (self.meta.get("fields") or {}).items():
+            if more.get("rollbook") == "json" and name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, from_json(table[name]))
+        return table
+
+    def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
+        """With the device values that came after these rows were sealed."""
+        assert self.part is not None
+        if not any(table[n].null_count for n in table.column_names if n in self.meta["deferred"]):
+            return table
+        if "seq" in table.column_names:
+            return filled(table, self.meta, self._fills)
+        seqs = self.part.read(["seq"], row_groups)
+        if self._limit is not None:
+            seqs = _outside(seqs, [], self._limit)
+        table = table.append_column("seq", seqs["seq"])
+        return filled(table, self.meta, self._fills).drop_columns(["seq"])
+
+
+Pieces = list[Piece]
+
+
+class RunFiles:
+    """The files of one run, journal and Parquet.
+
+    Args:
+      run: the run's folder.
+    Attributes:
+      problems: path -> what was left out there and why.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self._journal = LiveJournal(run)
+        self._shelf = PartShelf(run)
+        self._bad: set[str] = set()
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What was left out and why, as far as it was looked at."""
+        found = {**self._journal.problems, **self._shelf.problems}
+        for writer in self._journal.marks.unconfirmed:
+            found[writer] = (
+                f"writer {writer}: the machine was booted anew since it wrote, and no keeper had confirmed its rows "
+                "on the disk; they are shown as they are"
+            )
+        return found
+
+    def read(self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T]) -> T:
+        """`work` on the pieces of some tables, from the start again whenever a file moved under it.
+
+        Raises:
+          Damaged: files keep moving, which sealing alone does not do.
+        """
+        for _ in range(_TRIES):
+            try:
+                return work(self._gather(tables))
+            except (Moved, FileNotFoundError):
+                continue
+            except BadPiece as bad:
+                self._bad.add(bad.path)
+                self._shelf.problems[bad.path] = str(bad)
+        raise Damaged(
+            f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
+        )
+
+    def parts(self, table: str) -> list[Part]:
+        """The sealed parts of a table that can be read."""
+        return [part for part in self._shelf.parts(table) if part.path not in self._bad]
+
+    def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
+        live = self._journal.snapshot(lambda: self._sealed_tops(tables))
+        fills = live.fills
+        for part in self.parts("fills"):
+            try:
+                fills.add_table(part.meta["writer"], part.read())
+            except (Damaged, KeyError) as err:
+                raise BadPiece(part.path, str(err)) from None
+        return {table: self._of_table(table, live, fills) for table in tables}
+
+    def _sealed_tops(self, tables: Sequence[str]) -> dict[tuple[str, int], int]:
+        """(writer, lane) -> the highest sequence number that is in Parquet."""
+        found: dict[tuple[str, int], int] = {}
+        for table in tables:
+            for part in self.parts(table):
+                for writer, lane, _, _, last in covers_of(part.meta):
+                    found[writer, lane] = max(last, found.get((writer, lane), 0))
+        return found
+
+    def _of_table(self, table: str, live: Snapshot, fills: Fills) -> Pieces:
+        pieces: Pieces = []
+        ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
+        for part in self.parts(table):
+            limit = None
+            for writer, lane, group, first, last in covers_of(part.meta):
+                ranges.setdefault((writer, lane, group), []).append((first, last))
+                if last > live.tops.get((writer, lane), 0) and "covers" not in part.meta:
+                    limit = live.tops.get((writer, lane), 0)  # sealed since: these rows are not part of the snapshot
+            if limit is None or limit >= part.meta["first_seq"]:
+                pieces.append(Piece(part.meta, part.rows, fills, part, None, None, limit))
+        for segment in live.segments:
+            meta = segment.meta
+            if meta["table"] == table:
+                sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
+                if not any(first <= segment.lowest_seq <= last for first, last in sealed):
+                    pieces.append(Piece(meta, segment.rows, fills, None, segment, None))
+        for meta, rows in live.frames:
+            if meta["table"] == table:
+                sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
+                kept = _outside(rows, sealed, live.tops.get((meta["writer"], meta["lane"])))
+                if kept.num_rows:
+                    pieces.append(Piece(meta, kept.num_rows, fills, None, None, kept))
+        return pieces
+
+
+def _outside(table: pa.Table, sealed: list[tuple[int, int]], top: int | None = None) -> pa.Table:
+    """The rows up to `top` that are not sealed yet."""
+    seqs = to_numpy(table["seq"])[0]
+    inside = np.zeros(len(seqs), dtype=bool) if top is None else seqs > top
+    for first, last in sealed:
+        inside |= (seqs >= first) & (seqs <= last)
+    return take_table(table, np.flatnonzero(~inside)) if inside.any() else table

@@ -1,0 +1,67 @@
+"""Finding the place in a run that a clock reading means, as a cut that run.json can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rollbook.book.axis import chosen_rows
+from rollbook.book.book import Book
+from rollbook.book.pieces import Pieces
+from rollbook.errors import UnknownKey
+from rollbook.storage import layout
+from rollbook.storage.columns import to_numpy
+
+__all__ = ["find_cut"]
+
+
+def find_cut(book: Book, clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+    """See `store.history.cut_at`."""
+    tables = [*dict.fromkeys([*layout.TABLES, *layout.table_names(book.path)])]
+    return book.files.read(tables, lambda found: _find(book, found, clock, value))
+
+
+def _find(book: Book, found: dict[str, Pieces], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+    pieces = [piece for each in found.values() for piece in each]
+    run = book.context(pieces, "effective")
+    best: tuple[tuple[int, int, int], str, dict[str, int]] | None = None
+    lowest: int | None = None
+    for piece in pieces:
+        if clock not in piece.meta["clocks"]:
+            continue
+        # A late row of a checkpoint's scope says nothing about where the run stood when it was written.
+        rows = chosen_rows(piece, run.clocks, run.history, "effective", without_at=True)
+        if clock not in rows.column_names or not rows.num_rows:
+            continue
+        readings, valid = to_numpy(rows[clock])
+        known = np.ones(len(readings), dtype=bool) if valid is None else valid
+        if not known.any():
+            continue
+        smallest = int(readings[known].min())
+        lowest = smallest if lowest is None else min(lowest, smallest)
+        stays = np.flatnonzero(known & (readings <= value))
+        if not len(stays):
+            continue
+        times, seqs, attempts = (to_numpy(rows[name])[0][stays] for name in ("time", "seq", "attempt"))
+        last = int(stays[np.lexsort((seqs, times, attempts))[-1]])
+        age = tuple(int(to_numpy(rows[name])[0][last]) for name in ("attempt", "time", "seq"))
+        if best is None or age > best[0]:
+            clocks = {name: rows[name][last].as_py() for name in run.clocks if name in rows.column_names}
+            kept = {name: int(reading) for name, reading in clocks.items() if reading is not None}
+            best = ((age[0], age[1], age[2]), str(rows["writer"][last].as_py()), kept)
+    if best is None:
+        seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
+        raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
+    (attempt, time_ns, _), writer, clocks = best
+    lanes: dict[str, int] = {}
+    for piece in pieces:
+        if piece.meta.get("writer") not in (None, writer):
+            continue
+        rows = chosen_rows(piece, (), run.history, "effective", without_at=True)
+        mine = np.array([str(w) == writer for w in to_numpy(rows["writer"])[0]], dtype=bool)
+        mine &= to_numpy(rows["time"])[0] <= time_ns
+        numbers, seqs = to_numpy(rows["lane"])[0][mine], to_numpy(rows["seq"])[0][mine]
+        for lane in np.unique(numbers).tolist():
+            lanes[str(lane)] = max(lanes.get(str(lane), 0), int(seqs[numbers == lane].max()))
+    return attempt, {"time": time_ns, "writers": {writer: lanes}}, clocks

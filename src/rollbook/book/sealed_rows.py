@@ -1,0 +1,211 @@
+"""Sealed rows as `Row`s, for those who follow a journal and find that part of it has become Parquet."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from rollbook.book.metrics import identity
+from rollbook.errors import Damaged
+from rollbook.journal.rows import DEFAULT_TABLES, MARKS, histogram_of
+from rollbook.protocols import Row
+from rollbook.storage.layout import HIDDEN_TABLES, data_folder
+from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.values import Image, Video
+
+__all__ = ["SealedRows"]
+
+_ROWS_AT_ONCE = 4096
+
+
+class SealedRows:
+    """What `journal.reader.JournalReader` asks for rows that are not in the journal any more.
+
+    Args:
+      run: the run's folder.
+    """
+
+    def __init__(self, run: str | os.PathLike[str]) -> None:
+        self._run = os.fspath(run)
+        self._shelf = PartShelf(self._run)
+
+    def lanes(self) -> dict[str, dict[int, int]]:
+        """{writer: {lane: highest sequence number in Parquet}}, over all tables."""
+        found: dict[str, dict[int, int]] = {}
+        for table in self._tables():
+            for part in self._parts(table):
+                for writer, lane, _, _, last in covers_of(part.meta):
+                    lanes = found.setdefault(writer, {})
+                    lanes[lane] = max(last, lanes.get(lane, 0))
+        return found
+
+    def rows(
+        self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = DEFAULT_TABLES
+    ) -> Iterator[Row]:
+        """The rows of a lane with after < seq <= up_to, by seq, and the marks among them."""
+        for _ in range(100):
+            try:
+                sources = [
+                    _of_part(part, table, writer, lane, after, up_to)
+                    for table in (*sorted(tables), "marks")
+                    for part in self._parts(table)
+                    if any(
+                        w == writer and n == lane and first <= up_to and last > after
+                        for w, n, _, first, last in covers_of(part.meta)
+                    )
+                ]
+                # A part that is merged away meanwhile fails when it is read: start over behind the last seq given.
+                for seq, rows in itertools.groupby(heapq.merge(*sources, key=_seq_of), key=_seq_of):
+                    yield from list(rows)
+                    after = seq
+                return
+            except FileNotFoundError:
+                continue
+
+    def _tables(self) -> list[str]:
+        try:
+            with os.scandir(data_folder(self._run)) as entries:
+                names = [entry.name for entry in entries if entry.is_dir()]
+        except OSError:
+            return []
+        return sorted(n for n in names if n not in HIDDEN_TABLES or n in ("marks", "fills"))
+
+    def _parts(self, table: str) -> list[Part]:
+        for _ in range(100):
+            try:
+                return self._shelf.parts(table)
+            except FileNotFoundError:
+                continue
+        return []
+
+
+def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: int) -> Iterator[Row]:
+    """The rows of one part, by seq."""
+    meta = part.meta
+    is_merged = meta.get("writer") is None
+    groups: list[list[int] | None] = [[i] for i in range(len(part.row_groups))]
+    if is_merged:
+        groups = [None]
+    clocks = list(meta["clocks"])
+    lines = (
+        (time_ns, line)
+        for group in groups
+        for time_ns, line in _lines(part, group, after, up_to)
+        if after < line["seq"] <= up_to and line["writer"] == writer and line["lane"] == lane
+    )
+    if meta["group"][0] == "R":
+        for _, same in itertools.groupby(lines, key=lambda item: (item[1]["seq"], item[1]["index"])):
+            values = list(same)
+            yield _row(values[0], _long_values(line for _, line in values), clocks)
+        return
+    values_of = _VALUES.get(table, _metrics)
+    for at in lines:
+        if table == "marks":
+            if at[1]["mark"] in MARKS:
+                yield _row(at, {}, clocks, str(at[1]["mark"]), tuple(json.loads(at[1]["keys"])))
+        elif found := values_of(at[1], meta):
+            yield _row(at, found, clocks)
+
+
+def _lines(part: Part, group: list[int] | None, after: int, up_to: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(unix ns, cells) of the lines of a row group, or of the whole part ordered by seq."""
+    if group is not None:
+        known = part.column_range("seq", group[0])
+        if known is not None and (known[1] <= after or known[0] > up_to):
+            return
+    try:
+        rows = identity(part.read(None, group), part.meta)
+    except Damaged:
+        return
+    if group is None:
+        rows = rows.sort_by([("seq", "ascending"), ("index", "ascending")])
+    for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        block = rows.slice(start, _ROWS_AT_ONCE)
+        yield from zip(
+            block["time"].cast(pa.int64()).to_pylist(), block.drop_columns(["time"]).to_pylist(), strict=True
+        )
+
+
+def _seq_of(row: Row) -> int:
+    return row.seq
+
+
+def _row(
+    at: tuple[int, dict[str, Any]],
+    values: dict[str, Any],
+    clocks: list[str],
+    mark: str = "",
+    keys: tuple[str, ...] = (),
+) -> Row:
+    time_ns, line = at
+    known = {name: line[name] for name in clocks if line.get(name) is not None}
+    return Row(
+        time_ns / 1e9,
+        known,
+        values,
+        line["scope"],
+        line["writer"],
+        line["lane"],
+        line["seq"],
+        line["attempt"],
+        mark,
+        keys,
+        line["at"] or "",
+    )
+
+
+def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for line in lines:
+        kind = line["type"]
+        if kind == "z":
+            found[line["key"]] = int(line["digits"])
+        else:
+            value = line["integer"] if kind in "qb" else line["value"]
+            found[line["key"]] = bool(value) if kind == "b" else value
+    return found
+
+
+def _metrics(line: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for key in meta["keys"]:
+        value = line.get(f"value/{key}", line.get(key))
+        if isinstance(value, (float, int, str)):
+            found[key] = value
+    return found
+
+
+def _text(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
+    return {str(line["key"]): str(line["text"])}
+
+
+def _timings(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
+    return {f"time/{line['name']}_seconds": line["seconds"]}
+
+
+def _histograms(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
+    histogram = histogram_of(line)
+    return {} if histogram is None else {str(line["key"]): histogram}
+
+
+def _media(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
+    width, height = int(line.get("width") or 0), int(line.get("height") or 0)
+    if line.get("kind") == "video":
+        frames, fps = int(line.get("frames") or 0), float(line.get("fps") or 0)
+        return {str(line.get("key") or "media"): Video(str(line["path"]), width, height, frames, fps)}
+    return {str(line.get("key") or "media"): Image(str(line["path"]), width, height)}
+
+
+_VALUES: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
+    "metrics": _metrics,
+    "text": _text,
+    "timings": _timings,
+    "histograms": _histograms,
+    "media": _media,
+}

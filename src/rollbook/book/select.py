@@ -1,0 +1,190 @@
+"""Rows of metrics as a caller asks for them: keys, ranges, an axis, an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.axis import in_order, place
+from rollbook.book.context import Context
+from rollbook.book.metrics import all_keys, joined, wide_metrics
+from rollbook.book.pieces import Pieces
+from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
+from rollbook.storage.columns import cast, from_numpy, take_table, to_numpy
+
+__all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
+
+NDArray = npt.NDArray[Any]
+
+
+def select_metrics(
+    pieces: Pieces,
+    run: Context,
+    keys: Sequence[str] | None,
+    *,
+    x: str | None = None,
+    start: float | None = None,
+    stop: float | None = None,
+    since: float | datetime | None = None,
+    until: float | datetime | None = None,
+    exact: bool = False,
+) -> pa.Table:
+    """See `Book.metrics`."""
+    if x is None and (start is not None or stop is not None):
+        raise BadInput(
+            f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
+        )
+    labels = all_keys(pieces, run.clocks)
+    if x == "time" and x not in labels:  # unix seconds, which every row has
+        table = select_metrics(
+            pieces, run, keys, since=_latest(since, start), until=_earliest(until, stop), exact=exact
+        )
+        return table if exact else table.append_column("inferred", from_numpy(np.zeros(table.num_rows, dtype=bool)))
+    wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
+    axis_key = _axis_key(x, labels, run)
+    names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
+    aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
+    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys}
+    columns = [labels[name] for name in names]
+    wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
+    table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
+    kept = np.ones(table.num_rows, dtype=bool)
+    if since is not None or until is not None:
+        times = to_numpy(table["time"])[0]
+        kept &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
+    if len(names) > len(wanted):  # rows that only have the axis are not asked for
+        kept &= _have_any(table, [labels[name] for name in wanted])
+    if x is None:
+        return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), aliases, plain)
+    axis = labels[axis_key] if axis_key is not None else x
+    placed = place(
+        table, attempt, axis, pieces, run.clocks, run.history, run.attempts, set(run.main_writers), exact=exact
+    )
+    kept &= placed.there
+    if start is not None:
+        kept &= placed.x >= start
+    if stop is not None:
+        kept &= placed.x < stop
+    if placed.inferred.any():
+        readings = pa.chunked_array([from_numpy(placed.x, placed.there)])
+        place_of = table.column_names.index(axis)
+        kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
+        table = table.set_column(place_of, axis, cast(readings, kind))
+    rows = np.flatnonzero(kept)
+    table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
+    return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
+
+
+def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
+    """The keys that were asked for, each once; value/<key> and canonical names (`rollbook.aliases`) are understood.
+
+    A key of that very name always wins over an alias.
+
+    Raises:
+      UnknownKey: one that the book does not hold. AmbiguousKey: a canonical name for several keys of the book.
+    """
+    by_label = {label: key for key, label in labels.items()}
+    found = []
+    for key in keys:
+        native = key if key in labels else by_label.get(key)
+        found.append(_native(key, labels, path) if native is None else native)
+    return list(dict.fromkeys(found))
+
+
+def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
+    """{canonical name: the column it is read from}, of every name that is clear in this book."""
+    from rollbook.aliases import TABLE, candidates
+
+    found = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
+    return {name: labels[keys[0]] for name, keys in found if len(keys) == 1}
+
+
+def _native(name: str, labels: dict[str, str], path: str) -> str:
+    """The key that a canonical name stands for in this book."""
+    from rollbook.aliases import candidates, native_names
+
+    found = candidates(str(name), labels)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousKey(
+            f"{path}: {name!r} stands for {len(found)} keys of this book: {', '.join(found)}. Ask for one of them."
+        )
+    known = native_names(str(name))
+    other = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
+    raise UnknownKey(f"{path} has no key {name!r}{other}.{did_you_mean(str(name), list(labels))}")
+
+
+def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
+    """{canonical name: column of the key it stands for}, of the names that are no keys of this book."""
+    foreign = [name for name in names if name not in labels and name not in labels.values()]
+    return {name: labels[_native(name, labels, path)] for name in foreign}
+
+
+def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.Table:
+    """With the columns of canonical names called as they were asked for; those in `plain` stay beside them."""
+    for name, column in aliases.items():
+        if column in plain:
+            table = table.append_column(name, table[column])
+        else:
+            table = table.rename_columns([name if found == column else found for found in table.column_names])
+    return table
+
+
+def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None:
+    """The key that `x` names, or None if it is a clock (or nothing)."""
+    if x is None or x in run.clocks:
+        return None
+    try:
+        return resolve_keys([x], labels, run.path)[0]
+    except UnknownKey:
+        near = did_you_mean(x, [*run.clocks, *labels])
+        raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{near}") from None
+
+
+def _rows(table: pa.Table, kept: NDArray) -> pa.Table:
+    return table if kept.all() else take_table(table, np.flatnonzero(kept))
+
+
+def _have_any(table: pa.Table, columns: Sequence[str]) -> NDArray:
+    """Which rows have at least one of these columns."""
+    there = np.zeros(table.num_rows, dtype=bool)
+    for name in columns:
+        valid = to_numpy(table[name])[1]
+        if valid is None:
+            return np.ones(table.num_rows, dtype=bool)
+        there |= valid
+    return there
+
+
+def _without_unknown(table: pa.Table, clocks: tuple[str, ...], keep: str) -> pa.Table:
+    """Without the clocks that none of the rows knows."""
+    unknown = [c for c in clocks if c != keep and table[c].null_count == table.num_rows]
+    return table.drop_columns(unknown) if unknown else table
+
+
+def _ns(moment: Any, default: int) -> int:
+    """Unix seconds, or a datetime, as unix ns."""
+    seconds = moment.timestamp() if hasattr(moment, "timestamp") else moment
+    if seconds is None:
+        return default
+    try:
+        found: int = max(-(2**62), min(2**62, round(seconds * 1e9)))
+    except (TypeError, ValueError, OverflowError):
+        if isinstance(seconds, float) and seconds in (float("inf"), float("-inf")):
+            return 2**62 if seconds > 0 else -(2**62)
+        raise BadInput(f"{moment!r:.80} is no moment: pass unix seconds or a datetime") from None
+    return found
+
+
+def _latest(*moments: Any) -> Any:
+    return max((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)
+
+
+def _earliest(*moments: Any) -> Any:
+    return min((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)

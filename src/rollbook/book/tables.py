@@ -1,0 +1,136 @@
+"""The tables beside metrics: episodes, samples, timings and the others, as one Arrow table each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.axis import in_order
+from rollbook.book.history import Attempts, History
+from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
+from rollbook.book.pieces import Piece, Pieces
+from rollbook.storage.columns import TIME, any_column, join_tables, plain_text, take_table
+from rollbook.storage.layout import RESERVED
+
+__all__ = ["FIXED_COLUMNS", "binned", "read_metrics_rows", "read_table"]
+
+NDArray = npt.NDArray[Any]
+
+_TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
+
+FIXED_COLUMNS: dict[str, dict[str, pa.DataType]] = {
+    "episodes": {
+        "episode_id": _TEXT, "return": _NUMBER, "length": _INT, "seconds": _NUMBER, "terminated": _BOOL,
+        "truncated": _BOOL, "seed": _INT, "env_index": _INT,
+    },
+    "rewards": {
+        "episode_id": _TEXT, "agent": _TEXT, "component": _TEXT, "stage": _TEXT, "sum": _NUMBER, "mean": _NUMBER,
+        "min": _NUMBER, "max": _NUMBER, "n": _INT,
+    },
+    "steps": {"episode_id": _TEXT, "t": _INT},
+    "samples": {"sample_id": _TEXT, "item": _TEXT, "group": _TEXT, "is_new": _BOOL, "batch": _INT},
+    "timings": {"name": _TEXT, "seconds": _NUMBER},
+    "histograms": {
+        "key": _TEXT, "values": pa.list_(_NUMBER), "edges": pa.list_(_NUMBER), "counts": pa.list_(_NUMBER),
+        "low": _NUMBER, "high": _NUMBER, "total": _NUMBER, "total_squares": _NUMBER,
+    },
+    "media": {"key": _TEXT, "kind": _TEXT, "path": _TEXT, "width": _INT, "height": _INT},
+    "checkpoints": {
+        "checkpoint_id": _TEXT, "path": _TEXT, "score": _NUMBER, "is_best": _BOOL, "kept": _BOOL, "positions": _TEXT,
+        "state": _TEXT, "format": _TEXT,
+    },
+    "alerts": {"rule": _TEXT, "level": _TEXT, "message": _TEXT, "evidence": _TEXT, "source": _TEXT},
+    "text": {"key": _TEXT, "text": _TEXT},
+}  # fmt: skip
+"""Columns that a table has even when nothing was logged to it."""
+
+
+def read_table(
+    name: str,
+    pieces: Pieces,
+    clocks: tuple[str, ...],
+    history: History,
+    attempts: Attempts,
+    pick: Callable[[Piece], pa.Table | None] = Piece.read,
+) -> pa.Table:
+    """All chosen rows of a table by time: time, known clocks, the identity columns, then what was logged.
+
+    Args:
+      pick: gives the rows of a piece that matter, None if it has none.
+    """
+    tables = []
+    for piece in pieces:
+        found = pick(piece)
+        if found is None:
+            continue
+        table = identity(found, piece.meta)
+        mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
+        if mask is not None and name == "checkpoints" and attempts == "effective":
+            mask = _of_checkpoints(table, mask, history)
+        if mask is not None and not mask.all():
+            table = take_table(table, np.flatnonzero(mask))
+        tables.append(table)
+    fixed = FIXED_COLUMNS.get(name, {})
+    if not tables:
+        kinds = {"time": TIME, **dict.fromkeys(IDENTITY, _INT), "scope": _TEXT, "at": _TEXT, "writer": _TEXT, **fixed}
+        return pa.Table.from_arrays([pa.nulls(0, kind) for kind in kinds.values()], names=list(kinds))
+    table = join_tables(tables)
+    for column, kind in fixed.items():
+        if column not in table.column_names and f"value/{column}" not in table.column_names:
+            table = table.append_column(column, pa.nulls(table.num_rows, kind))
+    return in_order(_tidy(table, clocks), None)
+
+
+def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray:
+    """Whatever was said of a checkpoint counts as the checkpoint does: that its file was deleted stays true."""
+    if "checkpoint_id" not in table.column_names:
+        return mask
+    ids = table["checkpoint_id"].to_pylist()
+    known = {name: history.checkpoint_counts(str(name)) for name in set(ids)}
+    return np.array([m if known[name] is None else known[name] for name, m in zip(ids, mask, strict=True)], dtype=bool)
+
+
+def read_metrics_rows(pieces: Pieces, clocks: tuple[str, ...], history: History, attempts: Attempts) -> pa.Table:
+    """All chosen rows of metrics by time, with the identity columns and one column a key."""
+    wides = wide_metrics(pieces, None, clocks, history, attempts, with_identity=True)
+    table, _ = joined(wides, [], clocks)
+    return in_order(_tidy(table, clocks), None)
+
+
+def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
+    """Plain text instead of dictionaries, no clock that nobody knew, and columns in a fixed order."""
+    names = set(table.column_names)
+    known = [c for c in clocks if c in names and table[c].null_count < table.num_rows]
+    values = [n for n in table.column_names if n != "time" and n not in clocks and n not in IDENTITY]
+    table = table.select(["time", *known, *[n for n in IDENTITY if n in names], *values])
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    taken = {*table.column_names}
+    spelled = {f"value/{name}": name for name in (*RESERVED, *clocks) if name not in taken}
+    return table.rename_columns([spelled.get(name, name) for name in table.column_names])
+
+
+def binned(table: pa.Table, bins: int) -> pa.Table:
+    """Histograms with raw values replaced by `bins` equal bins over their finite range; the others as they are."""
+    raw = table["values"].to_pylist()
+    columns: dict[str, list[Any]] = {
+        name: table[name].to_pylist() for name in ("edges", "counts", "low", "high", "total", "total_squares")
+    }
+    for row, values in enumerate(raw):
+        cells = np.array([v for v in values or () if v is not None], dtype=np.float64)
+        cells = cells[np.isfinite(cells)]
+        if columns["counts"][row] or not len(cells):
+            continue
+        counts, edges = np.histogram(cells, bins=bins)
+        columns["counts"][row], columns["edges"][row] = counts.tolist(), edges.tolist()
+        columns["low"][row], columns["high"][row] = float(cells.min()), float(cells.max())
+        columns["total"][row], columns["total_squares"][row] = float(cells.sum()), float(np.square(cells).sum())
+    for name, new in columns.items():
+        array, _ = any_column(new)
+        table = table.set_column(table.column_names.index(name), name, array)
+    return table

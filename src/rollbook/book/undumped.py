@@ -1,0 +1,140 @@
+"""What `store` was given and no `dump` has summed up yet, read back from a run's effective history.
+
+The journal has every stored value as a row of its own, and two kinds of marks: "store" names the keys that a scope was
+given through `store`, once each; "dump" says which of them were summed up, and when. So a window is what was logged
+under such a key, in that scope, behind the last dump mark that names it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book.book import Book
+from rollbook.book.context import Context
+from rollbook.book.metrics import joined, wide_metrics
+from rollbook.book.pieces import Pieces
+from rollbook.book.tables import read_table
+from rollbook.storage.columns import take_table, to_numpy
+from rollbook.storage.layout import value_name
+from rollbook.values import Histogram
+
+__all__ = ["Window", "read_windows"]
+
+Window: TypeAlias = list[float | Histogram]
+"""The values of one key since its last dump, as they came; an array too large to be kept raw as its histogram."""
+
+_Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
+
+
+def read_windows(book: Book) -> dict[tuple[str, str], dict[str, Window]]:
+    """The open windows of a run, as its effective history stands now.
+
+    Only those of the processes that opened the run: each process sums up what it was given itself.
+
+    Returns:
+      (scope, checkpoint id it stands at or "") -> full key -> what was stored since the last dump, also if that is
+      nothing.
+    """
+
+    def work(found: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
+        run = book.context([piece for pieces in found.values() for piece in pieces], "effective")
+        since = _since(_effective("marks", found["marks"], run), run)
+        if not since:
+            return {}
+        values: dict[tuple[str, str], dict[str, list[tuple[_Place, float | Histogram]]]] = {
+            scope: {key: [] for key in keys} for scope, keys in since.items()
+        }
+        _add_numbers(values, since, found["metrics"], run)
+        _add_arrays(values, since, _effective("histograms", found["histograms"], run), run)
+        return {
+            scope: {key: [value for _, value in sorted(cells, key=lambda cell: cell[0])] for key, cells in keys.items()}
+            for scope, keys in values.items()
+        }
+
+    return book.files.read(["marks", "metrics", "histograms"], work)
+
+
+_Since: TypeAlias = dict[tuple[str, str], dict[str, _Place]]  # -> key -> its last dump mark
+
+
+def _effective(name: str, pieces: Pieces, run: Context) -> pa.Table:
+    return read_table(name, pieces, run.clocks, run.history, "effective")
+
+
+def _since(marks: pa.Table, run: Context) -> _Since:
+    """For each scope the keys it was given through `store`, and the last dump mark of each."""
+    stored: _Since = {}
+    dumped: _Since = {}
+    if not marks.num_rows:
+        return stored
+    names = [marks[column].to_pylist() for column in ("mark", "keys", "scope", "at")]
+    for mark, keys, scope, at, place in zip(*names, _places(marks), strict=True):
+        if mark not in ("store", "dump") or place[1] not in run.main_writers:
+            continue
+        for key in json.loads(keys):
+            if mark == "store":
+                stored.setdefault((scope, at), {})[key] = (0, "", 0, 0)
+            else:
+                dumped.setdefault((scope, at), {})[key] = place  # marks come in order of time
+    return {
+        scope: {key: dumped.get(scope, {}).get(key, never) for key, never in keys.items()}
+        for scope, keys in stored.items()
+    }
+
+
+def _add_numbers(values: dict[tuple[str, str], dict[str, Any]], since: _Since, pieces: Pieces, run: Context) -> None:
+    keys = list(dict.fromkeys(key for scope in since.values() for key in scope))
+    wides = wide_metrics(pieces, keys, run.clocks, run.history, "effective", with_identity=True)
+    if not wides:
+        return
+    table, _ = joined(wides, [], run.clocks)
+    times, scopes, ats = to_numpy(table["time"])[0], to_numpy(table["scope"])[0], to_numpy(table["at"])[0]
+    for (scope, at), own in since.items():
+        here = (scopes.astype(str) == scope) & (ats.astype(str) == at)
+        for key, mark in own.items():
+            column = value_name(key, run.clocks)
+            if column not in table.column_names:
+                continue
+            cells, valid = to_numpy(table[column])
+            # Cheap first: what is older than the mark is out, whoever wrote it.
+            rows = np.flatnonzero(here & (times >= mark[0]) & (True if valid is None else valid))
+            chosen = take_table(table.select(["time", "writer", "lane", "seq"]), rows)
+            for place, cell in zip(_places(chosen), cells[rows].tolist(), strict=True):
+                if _is_behind(place, mark, run):
+                    values[scope, at][key].append((place, float(cell)))
+
+
+def _add_arrays(values: dict[tuple[str, str], dict[str, Any]], since: _Since, table: pa.Table, run: Context) -> None:
+    if not table.num_rows:
+        return
+    places = _places(table)
+    names = [table[column].to_pylist() for column in ("key", "scope", "at")]
+    for row, (key, scope, at) in enumerate(zip(*names, strict=True)):
+        mark = since.get((scope, at), {}).get(key)
+        if mark is None or not _is_behind(places[row], mark, run):
+            continue
+        cells = table.slice(row, 1).drop_columns(["time"]).to_pylist()[0]
+        into = values[scope, at][key]
+        if cells.get("counts"):
+            summary = {name: cells.get(name) for name in ("low", "high", "total", "total_squares")}
+            into.append((places[row], Histogram(cells["edges"], cells["counts"], **summary)))
+        else:
+            into += [(places[row], float(value)) for value in cells.get("values") or () if value is not None]
+
+
+def _places(table: pa.Table) -> list[_Place]:
+    times = to_numpy(table["time"])[0].tolist()
+    return list(zip(times, *(table[name].to_pylist() for name in ("writer", "lane", "seq")), strict=True))
+
+
+def _is_behind(place: _Place, mark: _Place, run: Context) -> bool:
+    """By sequence number where both stand in one lane, else by time. Rows of further writers are never in a window."""
+    if place[1] not in run.main_writers:
+        return False
+    if place[1:3] == mark[1:3]:
+        return place[3] > mark[3]
+    return place[0] > mark[0]

@@ -1,0 +1,20 @@
+"""Checkpoints: saved whole or not at all, with the exact place in the run they belong to, and gone back to."""
+
+from __future__ import annotations
+
+from rollbook._lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.capture.checkpoints.saving import Checkpoint as Checkpoint
+    from rollbook.capture.checkpoints.saving import Checkpoints as Checkpoints
+    from rollbook.capture.checkpoints.saving import load as load
+
+__all__ = ["Checkpoint", "Checkpoints", "load"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.capture.checkpoints.saving": ("Checkpoint", "Checkpoints", "load"),
+    },
+)

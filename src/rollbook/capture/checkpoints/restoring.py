@@ -1,0 +1,120 @@
+"""Going back to a checkpoint: which one, where in the run it stands, and what it holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rollbook.capture.checkpoints import random_states
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+__all__ = ["Restored", "choose", "file_of", "known_clocks", "place_of"]
+
+
+class Restored:
+    """What `run.restore` gives back.
+
+    Attributes:
+      id: the checkpoint's. path: its file or folder.
+      clocks: the clocks as they stood when it was saved; they are the run's current ones again.
+      score: as given when it was saved, None without one.
+      state: what was saved, loaded when first asked for. For a file that rollbook did not write (write=, path=) this
+        raises BadInput: load `path` with what wrote it.
+    """
+
+    def __init__(self, row: Mapping[str, Any], folder: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
+        self.id = str(row["checkpoint_id"])
+        self.path = file_of(row, folder)
+        self.clocks = clocks
+        self.score: float | None = row.get("score")
+        self.state: Any = None
+        self._is_ours = row.get("format") in ("ckpt", "torch")
+        self._weights_only = weights_only
+        self._random = row.get("state")
+
+    def load(self) -> None:
+        """Read the file into `state`, if rollbook or torch wrote it.
+
+        Raises:
+          Damaged, OSError: it cannot be read.
+        """
+        if self._is_ours:
+            from rollbook.capture.checkpoints.saving import load
+
+            self.state = load(self.path, weights_only=self._weights_only)
+
+    def set_random_states(self, generators: Mapping[str, Any] | None = None) -> list[str]:
+        """Set the random number generators as they were; returns what could not be set, one sentence each.
+
+        Args:
+          generators: the objects whose states were kept under these names.
+        """
+        try:
+            return random_states.restore(random_states.loads(self._random), generators)
+        except ValueError as err:
+            return [f"the random states of checkpoint {self.id} cannot be read: {err}"]
+
+    def __repr__(self) -> str:
+        return f"<Restored {self.id!r} at {self.clocks}>"
+
+
+def file_of(row: Mapping[str, Any], folder: Path) -> Path:
+    """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
+    path = Path(str(row["path"]))
+    return path if path.is_absolute() else folder / path
+
+
+def choose(rows: Iterable[Mapping[str, Any]], which: str, folder: Path) -> Mapping[str, Any] | None:
+    """The checkpoint that "last", "best" or an id means; None if there is none.
+
+    Those that were deleted, by `keep` or by hand, are passed over.
+
+    Args:
+      rows: of the table `checkpoints`, oldest first.
+    """
+    kept: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        identity = str(row["checkpoint_id"])
+        if row.get("kept") is False:
+            kept.pop(identity, None)
+        elif row.get("path") and file_of(row, folder).exists():
+            kept[identity] = row
+    if which in kept:
+        return kept[which]
+    if which == "best":
+        scored = [row for row in kept.values() if _is_score(row.get("score"))]
+        if scored:
+            sign = -1.0 if scored[-1].get("higher_is_better") is False else 1.0
+            return max(scored, key=lambda row: sign * float(row["score"]))
+        return None
+    return list(kept.values())[-1] if which == "last" and kept else None
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == value  # NaN is no score
+
+
+def place_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time.
+
+    The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
+    """
+    try:
+        found = json.loads(row.get("positions") or "{}")
+    except ValueError:
+        found = {}
+    positions = found if isinstance(found, dict) else {}
+    lanes = positions.get(row.get("writer"))
+    if isinstance(lanes, dict) and row.get("lane") is not None and row.get("seq") is not None:
+        lanes[str(row["lane"])] = max(int(lanes.get(str(row["lane"]), 0)), int(row["seq"]))
+    began = int(row["time_ns"]) - int(float(row.get("seconds") or 0.0) * 1e9)  # the row stands at the end of the save
+    return int(row["attempt"]), {"time": began, "writers": positions}
+
+
+def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:
+    """The clocks of a row of a table, without the unknown ones."""
+    return {name: int(row[name]) for name in names if row.get(name) is not None}

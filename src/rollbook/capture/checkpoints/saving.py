@@ -1,0 +1,303 @@
+"""Saving checkpoints: whole or not at all, with the exact place in the run they belong to.
+
+    checkpoint = run.save_checkpoint({"policy": weights, "rng": rng.bit_generator.state}, score=mean_return, keep=3)
+    state = load(checkpoint.path)
+
+Files are `ckpt/iteration_<n>.pth.tar` (torch tensors inside: `torch.load(path)` reads them with its defaults) or
+`ckpt/iteration_<n>.ckpt` (see `capture.container`), `<n>` being `gradient_step`, or else the first clock that is
+known; `ckpt_best.*` is the one with the best score: a second name of a file that we wrote, a symbolic link to a folder
+or to what a framework wrote. Score, clocks, positions and random states stand in the journal,
+not in the file.
+
+Rows of the table `checkpoints`: one when a checkpoint was saved, and one more with `kept` = false, the same
+`checkpoint_id` and the same clocks when it was deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from _thread import RLock
+from functools import partial
+from pathlib import Path
+
+from rollbook.capture.checkpoints import random_states
+from rollbook.capture.checkpoints.folder import CkptFolder
+from rollbook.clocks import UNKNOWN, as_clock
+from rollbook.errors import BadInput, LoggingFailed
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["Checkpoint", "Checkpoints", "load"]
+
+
+class Checkpoint:
+    """What `save_checkpoint` returns; hand it to `scope(name, at=...)`.
+
+    Attributes:
+      id: unique in the run; "" if nothing could be saved.
+      path: the file or folder; None if nothing could be saved.
+      clocks: the clocks as they stood.
+      score: as given, None without one.
+      is_best: whether its score was the best so far.
+    """
+
+    __slots__ = ("clocks", "id", "is_best", "path", "score")
+
+    def __init__(
+        self, id: str, path: Path | None, clocks: dict[str, int], score: float | None = None, is_best: bool = False
+    ) -> None:
+        self.id, self.path, self.clocks, self.score, self.is_best = id, path, clocks, score, is_best
+
+    def __repr__(self) -> str:
+        where = self.path.name if self.path is not None else None
+        return f"Checkpoint({self.id!r}, {where!r}, {self.clocks}, score={self.score}, is_best={self.is_best})"
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+      recorder: where rows of the table `checkpoints` and failures go.
+      folder: the run's folder.
+      positions: gives {writer: {lane: last sequence number}} of this process: where a later restore goes back to.
+
+    Threads may save at once; each gets its own name. Nothing raises unless the run is strict: a failure is counted as
+    `checkpoint_failed` and leaves every older checkpoint as it was.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        folder: str | os.PathLike[str],
+        positions: Callable[[], Mapping[str, Mapping[str, int]]] | None = None,
+    ) -> None:
+        self._recorder = recorder
+        self._run_folder = Path(folder)
+        self._positions = positions
+        self._files: CkptFolder | None = None
+        self._saved = 0
+        # Held for the books alone, never while a file is written; re-entrant because SIGTERM handlers like to save.
+        self._lock = RLock()
+        self._pid = os.getpid()
+
+    def save(
+        self,
+        state: Any = None,
+        *,
+        score: Any = None,
+        write: Callable[[Path], object] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        keep: int | None = None,
+        clocks: Mapping[str, Any] | None = None,
+        higher_is_better: bool = True,
+        rng: bool | Mapping[str, Any] = True,
+    ) -> Checkpoint:
+        """Save a checkpoint; returns when it is on the disk.
+
+        Args:
+          state: nested dicts and lists of numbers, text, arrays, torch tensors.
+          score: a number; the best so far becomes `ckpt_best.*`. NaN never does.
+          write: instead of `state`, a function of your own. It is given a path `…/iteration_<n>` without suffix and may
+            write a file of that name with any suffix, or a folder.
+          path: instead of both, a file or folder that already exists. It is registered, not copied, and never deleted;
+            with the best score so far, `ckpt_best` points to it.
+          keep: delete older checkpoints beyond the best and the `keep` newest. None: keep all.
+          clocks: clock -> reading; None takes those of the run.
+          higher_is_better: False for a loss.
+          rng: keep the random states of this process; a dict names further generators to keep (see `random_states`).
+        """
+        known = _known(self._recorder.clocks_now() if clocks is None else clocks)
+        try:
+            return self._save(state, score, write, path, keep, known, higher_is_better, rng)
+        except LoggingFailed:
+            raise
+        except Exception as err:  # the disk, torch, a function of the user
+            what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
+            self._recorder.count(
+                "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
+            )
+            return Checkpoint("", None, known)
+
+    def _save(
+        self,
+        state: Any,
+        score: Any,
+        write: Callable[[Path], object] | None,
+        path: str | os.PathLike[str] | None,
+        keep: int | None,
+        clocks: dict[str, int],
+        higher_is_better: bool,
+        rng: bool | Mapping[str, Any],
+    ) -> Checkpoint:
+        if sum(given is not None for given in (state, write, path)) > 1:
+            raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
+        if keep is not None and as_clock(keep) is None:
+            raise BadInput(f"keep={keep!r:.80} is no number of checkpoints; pass an integer, or None to keep all")
+        if self._pid != os.getpid():  # a forked child: the lock may be held by a thread that is not here
+            self._pid, self._lock, self._files = os.getpid(), RLock(), None
+        # All that says "where" is read before the (long) writing: other threads go on logging meanwhile.
+        started = time.monotonic()
+        positions = dict(self._positions()) if self._positions is not None else {}
+        random = {} if rng is False else random_states.take(None if rng is True else rng)
+        number = self._score(score)
+        with self._lock:
+            self._saved += 1
+            files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
+            files.refresh()
+            stem = f"iteration_{_number(clocks, self._saved + len(files.entries))}"
+
+        suffix = ""
+        if path is not None:
+            kind, where = "external", Path(path)
+            suffix = ".pth.tar" if where.name.endswith(".pth.tar") else "" if where.is_dir() else where.suffix
+            if not where.exists():
+                raise FileNotFoundError(f"path={os.fspath(path)!r} does not exist. Register it once it is written")
+        elif write is not None:
+            kind, where = "custom", files.put_own(stem, write)
+            suffix = "".join(where.suffixes)
+        else:
+            kind, suffix, writer = _own_format(state)
+            where = files.put(stem, suffix, lambda target: writer(target, state))
+
+        identity = f"{where.name.partition('.')[0][:40]}-{os.urandom(3).hex()}"
+        row = {
+            "checkpoint_id": identity,
+            "path": self._shown_path(where),
+            "score": number,
+            "kept": True,
+            "positions": json.dumps(positions),
+            "state": random_states.dumps(random),
+            "format": kind,
+            "higher_is_better": higher_is_better,
+        }
+        with self._lock:
+            best = files.best()
+            is_best = number is not None and (
+                best is None or (number > best["score"] if higher_is_better else number < best["score"])
+            )
+            entry = {
+                "id": identity,
+                "name": where.name if kind != "external" else None,
+                "score": number,
+                "higher_is_better": higher_is_better,
+                "format": kind,
+                "clocks": clocks,
+            }
+            if is_best:
+                name = partial(files.set_best, where, suffix, ours=kind != "external")
+                self._tolerating("the second name of the best checkpoint", name)
+            self._tolerating("the list of checkpoints", files.add, entry)
+        row["is_best"] = is_best
+        row["seconds"] = time.monotonic() - started
+        self._record(row, clocks)
+        if keep is not None:
+            self._retire(files, keep)
+        return Checkpoint(identity, where, clocks, number, is_best)
+
+    def _retire(self, files: CkptFolder, keep: int) -> None:
+        with self._lock:
+            for entry in files.surplus(int(keep)):
+                if not self._tolerating(f"deleting {entry['name']}", files.delete, entry):
+                    continue
+                row = {
+                    "checkpoint_id": entry["id"],
+                    "path": self._shown_path(files.path / entry["name"]),
+                    "score": entry["score"],
+                    "is_best": False,
+                    "kept": False,
+                    "format": entry["format"],
+                    "higher_is_better": entry["higher_is_better"],
+                }
+                self._record(row, entry["clocks"])
+
+    def _record(self, row: dict[str, Any], clocks: Mapping[str, int]) -> None:
+        # As columns: clocks given as arguments would become the run's own, which have moved on since (other threads log
+        # while a file is written).
+        readings = {name: [clocks.get(name, UNKNOWN)] for name in {**self._recorder.clocks_now(), **clocks}}
+        self._recorder.record("checkpoints", row, clock_columns=readings)
+
+    def _tolerating(self, what: str, work: Callable[..., object], *arguments: Any) -> bool:
+        """Do what the checkpoint itself does not depend on."""
+        try:
+            work(*arguments)
+        except OSError as err:
+            self._recorder.count("checkpoint_upkeep", 1, f"{what}: {err}. The checkpoint itself is whole")
+            return False
+        return True
+
+    def _score(self, score: Any) -> float | None:
+        if score is None:
+            return None
+        number = scalar_of(score)
+        if number is None:
+            self._recorder.count(
+                "checkpoint_score",
+                1,
+                f"score={score!r} is no number, so this checkpoint cannot become the best one. Pass a float",
+            )
+            return None
+        return None if number != number else float(number)
+
+    def _shown_path(self, path: Path) -> str:
+        try:
+            return path.absolute().relative_to(self._run_folder.absolute()).as_posix()
+        except ValueError:
+            return str(path.absolute())
+
+
+def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: Any = None) -> Any:
+    """The state in a checkpoint file that rollbook or torch wrote, every part of the type it had.
+
+    Args:
+      weights_only, map_location: for files that torch wrote; see `torch.load`. The default executes nothing.
+    Raises:
+      BadInput: written by something else, which has to read it. Damaged: it is not whole. OSError: the disk's.
+    """
+    from rollbook.capture.checkpoints import container, torch_files
+
+    if container.is_container(path):
+        return container.read(path)
+    if torch_files.is_torch_file(path):
+        return torch_files.load(path, weights_only=weights_only, map_location=map_location)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"the checkpoint {os.fspath(path)} is not there; it may have been deleted by keep=")
+    raise BadInput(
+        f"{os.fspath(path)} was written neither by rollbook nor by torch, so rollbook cannot read it. Load it with "
+        "what wrote it."
+    )
+
+
+def _own_format(state: Any) -> tuple[str, str, Callable[[Path, Any], None]]:
+    from rollbook.capture.checkpoints import container, torch_files
+
+    if torch_files.holds_tensors(state):
+        return "torch", ".pth.tar", torch_files.save
+
+    def write(target: Path, state: Any) -> None:
+        with open(target, "wb") as file:
+            container.write(file, state)
+
+    return "ckpt", ".ckpt", write
+
+
+def _known(clocks: Mapping[str, Any]) -> dict[str, int]:
+    found = {name: as_clock(value) for name, value in clocks.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _number(clocks: Mapping[str, int], otherwise: int) -> int:
+    if "gradient_step" in clocks:
+        return clocks["gradient_step"]
+    return next(iter(clocks.values()), otherwise)
+
+
+def _shown(clocks: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in clocks.items())

@@ -1,0 +1,20 @@
+"""Episodes: returns, lengths, running and final data, trajectories and films, and what others reported of them."""
+
+from __future__ import annotations
+
+from rollbook._lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.capture.episodes.recorder import EpisodeRecorder as EpisodeRecorder
+    from rollbook.capture.episodes.recorder import EpisodeSettings as EpisodeSettings
+    from rollbook.capture.episodes.recorder import Finished as Finished
+
+__all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.capture.episodes.recorder": ("EpisodeRecorder", "EpisodeSettings", "Finished"),
+    },
+)

@@ -1,0 +1,138 @@
+"""Episodes of several agents: each agent's steps in chunks of its own, each agent's rewards in rows of their own."""
+
+from __future__ import annotations
+
+from rollbook.capture.episodes.infos import info_cells
+from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
+from rollbook.capture.plain import UNSTORABLE
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.capture.episodes.steps import StepChunks
+
+__all__ = ["AgentsRecorder"]
+
+
+class AgentsRecorder(EpisodeRecorder):
+    """An `EpisodeRecorder` whose steps are those of named agents.
+
+    `pay` enters an agent's reward, `tell` its info, `row` a row of its trajectory; `turn` counts a step of the
+    environment. Agents may have observations of unlike shapes, so each has its own chunks.
+    """
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._of_agent: dict[str, StepChunks] = {}
+        self._ends: dict[str, tuple[bool, bool]] = {}
+
+    @property
+    def keeps_steps(self) -> bool:
+        """Whether the trajectory of the episode under way is wanted (or may be, in the end)."""
+        return self._in_full
+
+    def turn(self) -> None:
+        """One step of the environment."""
+        if not self.episode_id:
+            self._begin(None, None, UNSTORABLE, None)
+        self.length += 1
+        if self.settings.clock is not None:
+            self.drive_clock()
+
+    def pay(self, agent: str, reward: Any) -> float:
+        """An agent's reward."""
+        number = scalar_of(reward)
+        paid = 0.0 if number is None else float(number)
+        self.total += paid
+        self._ledger.add("final", paid, agent=agent)
+        return paid
+
+    def tell(self, agent: str, info: Mapping[str, Any]) -> None:
+        """An agent's info: running and final data and media under the agent's name, and its reward components."""
+        data, media = info.get("data"), info.get("media")
+        if data or media:
+            of_agent: dict[str, Any] = {}
+            if data is not None and hasattr(data, "items"):
+                of_agent["data"] = {part: {agent: inner} for part, inner in data.items()}
+            if media is not None and hasattr(media, "items"):
+                of_agent["media"] = {agent: media}
+            cells = self._infos.take(of_agent)
+            if cells and self.settings.step_rows:
+                cells["t"] = self.length - 1
+                if self._chunks is None:
+                    self._chunks = self._new_chunks(hold=False)
+                self._chunks.add(cells)
+        components = self.settings.components
+        if components is not None:
+            for name, value in components(info).items():
+                number = scalar_of(value)
+                if number is not None:
+                    self._ledger.add("final", number, agent=agent, component=str(name))
+
+    def row(
+        self,
+        agent: str,
+        t: int,
+        obs: Any,
+        action: Any,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: Mapping[str, Any] | None,
+    ) -> None:
+        """One step of one agent's trajectory."""
+        chunks = self._agent_chunks(agent)
+        cells: dict[str, Any] = {"t": t, "agent": agent}
+        chunks.add_flat("obs", obs, cells)
+        if action is not UNSTORABLE:
+            chunks.add_flat("action", action, cells)
+        cells.update(reward=reward, terminated=terminated, truncated=truncated)
+        if info:
+            info_cells(info, self.settings.unstorable, cells)
+        chunks.add(cells)
+
+    def last_obs(self, agent: str, t: int, obs: Any) -> None:
+        """An agent's last observation: a row without an action, in a chunk of its own."""
+        chunks = self._agent_chunks(agent)
+        cells: dict[str, Any] = {"t": t, "agent": agent}
+        chunks.add_flat("obs", obs, cells)
+        chunks.flush()
+        chunks.add(cells)
+        chunks.flush()
+
+    def ends(self, agent: str, terminated: bool, truncated: bool) -> None:
+        """An agent has come to its end."""
+        self._ends[agent] = (terminated, truncated)
+
+    def finish(self, complete: bool) -> str:
+        """End the episode: terminated if any agent did, truncated if any agent was."""
+        terminated = any(ended for ended, _ in self._ends.values())
+        truncated = any(cut for _, cut in self._ends.values())
+        return self._end(terminated, truncated, complete=complete)
+
+    def _agent_chunks(self, agent: str) -> StepChunks:
+        chunks = self._of_agent.get(agent)
+        if chunks is None:
+            hold = self._chunks is not None and self._chunks.hold
+            chunks = self._of_agent[agent] = self._new_chunks(hold=hold)
+        return chunks
+
+    def _write_out(self) -> None:
+        super()._write_out()
+        for chunks in self._of_agent.values():
+            if not chunks.hold:
+                chunks.flush()
+
+    def _finish_steps(self, finished: Finished) -> str:
+        was_held = self._chunks is not None and self._chunks.hold
+        why = super()._finish_steps(finished)
+        for chunks in self._of_agent.values():
+            if was_held and (not why or chunks.lost):
+                chunks.drop()
+            elif was_held:
+                chunks.keep()
+            chunks.flush()
+        return why

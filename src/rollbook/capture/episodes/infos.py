@@ -1,0 +1,212 @@
+"""What an environment says in its `info`: running and final data, media, reward components, and keys the user selects.
+
+info = {"data": {"running": {"speed": 0.7}, "final": {"parts_made": 12}},     # running: kept per step, summed up
+        "media": {"trace": [4, 7]},                                           # final: the last value counts
+        "reward_components": {"forward": 1.0, "energy": -0.2}}
+"""
+
+from __future__ import annotations
+
+from rollbook.capture.ledger import Tally
+from rollbook.capture.plain import UNSTORABLE, flat, is_array, plain
+from rollbook.errors import BadInput
+from rollbook.values import flatten, scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.capture.episodes.steps import Unstorable
+
+    Components = str | Callable[[Mapping[str, Any]], Mapping[str, Any]] | None
+
+__all__ = ["EpisodeInfos", "component_reader"]
+
+_COMPONENT_DICTS = ("reward_components", "rewards")
+_COMPONENT_PREFIX = "reward_"
+
+
+def component_reader(said: Any) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+    """The function that finds the reward components in an info.
+
+    Args:
+      said: "auto": a dict under "reward_components" or "rewards", else the numbers under keys that begin with "reward_"
+        (as MuJoCo's environments have them); another text: the key of a dict, or with a star at the end the beginning
+        of the keys; a function of the info; None for none.
+    Raises:
+      BadInput: none of these.
+    """
+    if said is None:
+        return None
+    if callable(said):
+        return said  # type: ignore[no-any-return]
+    if not isinstance(said, str):
+        raise BadInput(
+            f"components={said!r:.80}: give 'auto', a key of the info, 'prefix*', a function of the info, or None."
+        )
+    if said == "auto":
+        return _auto_reader()
+    if said.endswith("*"):
+        return _prefix_reader(said[:-1])
+    return lambda info: _dict_of(info.get(said))
+
+
+def _dict_of(value: Any) -> Mapping[str, Any]:
+    return value if hasattr(value, "items") and hasattr(value, "keys") else {}
+
+
+def _prefix_reader(prefix: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    # An environment returns the same few key sets again and again: look through each of them once.
+    cut = len(prefix)
+    known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
+
+    def read(info: Mapping[str, Any]) -> Mapping[str, Any]:
+        keys = tuple(info)
+        names = known.get(keys)
+        if names is None:
+            names = [(key, key[cut:]) for key in keys if type(key) is str and key.startswith(prefix) and len(key) > cut]
+            if len(known) < 1000:
+                known[keys] = names
+        return {short: info[key] for key, short in names} if names else {}
+
+    return read
+
+
+def _auto_reader() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    by_prefix = _prefix_reader(_COMPONENT_PREFIX)
+
+    def read(info: Mapping[str, Any]) -> Mapping[str, Any]:
+        for key in _COMPONENT_DICTS:
+            found = info.get(key)
+            if found is not None and hasattr(found, "keys"):
+                return _dict_of(found)
+        return by_prefix(info)
+
+    return read
+
+
+class EpisodeInfos:
+    """Collects what the infos of one episode say.
+
+    Args:
+      keys: info keys to keep, "a/b" for nested ones: per step in the trajectory, the last one in the episode's row.
+      unstorable: hears of values that cannot be kept.
+      film: takes (name, pixels) of pictures under info["media"], or None to keep pictures as arrays.
+    """
+
+    __slots__ = ("_film", "_keys", "_unstorable", "final", "running", "selected")
+
+    def __init__(
+        self, keys: Sequence[str], unstorable: Unstorable, film: Callable[[str, Any], None] | None = None
+    ) -> None:
+        self._keys = tuple((key, tuple(key.split("/"))) for key in keys)
+        self._unstorable, self._film = unstorable, film
+        self.begin()
+
+    def begin(self) -> None:
+        """A new episode."""
+        self.running: dict[str, Tally] = {}
+        self.final: dict[str, Any] = {}
+        self.selected: dict[str, Any] = {}
+
+    def take(self, info: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
+        data, media = info.get("data"), info.get("media")
+        cells: dict[str, Any] | None = None
+        if data is not None and hasattr(data, "get"):
+            cells = self._running(data.get("running"), cells)
+            final = data.get("final")
+            if final is not None and hasattr(final, "items"):
+                self._final(final)
+        if media is not None and hasattr(media, "items"):
+            cells = self._media(media, cells)
+        for key, path in self._keys:
+            value: Any = info
+            for part in path:
+                value = value.get(part, UNSTORABLE) if hasattr(value, "get") else UNSTORABLE
+                if value is UNSTORABLE:
+                    break
+            else:
+                self._keep(f"info/{key}", value, self.selected)
+        return cells
+
+    def columns(self) -> dict[str, Any]:
+        """What the episode's row gets."""
+        found: dict[str, Any] = {}
+        for name, tally in self.running.items():
+            low, high = tally.range
+            found[f"running/{name}/mean"] = tally.mean
+            found[f"running/{name}/sum"] = tally.total
+            found[f"running/{name}/min"] = low
+            found[f"running/{name}/max"] = high
+        found.update(self.final)
+        found.update(self.selected)
+        return found
+
+    def scalars(self) -> dict[str, float]:
+        """The same as curves: single numbers only."""
+        found = {f"running/{name}/mean": tally.total / tally.n for name, tally in self.running.items() if tally.n}
+        for name, value in self.final.items():
+            if type(value) in (int, float, bool):
+                found[name] = float(value)
+        return found
+
+    def _running(self, running: Any, cells: dict[str, Any] | None) -> dict[str, Any] | None:
+        if running is None or not hasattr(running, "items"):
+            return cells
+        cells = {} if cells is None else cells
+        for name, value in flatten(running):
+            number = value if type(value) is float else scalar_of(value)
+            if number is not None:
+                cells[f"running/{name}"] = number
+                tally = self.running.get(name)
+                if tally is None:
+                    tally = self.running[name] = Tally()
+                tally.add(float(number))
+            else:
+                self._keep(f"running/{name}", value, cells)
+        return cells
+
+    def _final(self, final: Any) -> None:
+        for name, value in flatten(final):
+            self._keep(f"final/{name}", value, self.final)
+
+    def _media(self, media: Any, cells: dict[str, Any] | None) -> dict[str, Any] | None:
+        cells = {} if cells is None else cells
+        for name, value in flatten(media):
+            if self._film is not None and is_picture(value):
+                self._film(name, value)
+            elif is_array(value):
+                cells[f"media/{name}"] = value.copy()
+            else:
+                self._keep(f"media/{name}", value, cells)
+        return cells
+
+    def _keep(self, name: str, value: Any, into: dict[str, Any]) -> None:
+        kept = plain(value)
+        if kept is UNSTORABLE:
+            self._unstorable(name, value)
+        else:
+            into[name] = kept
+
+
+def is_picture(value: Any) -> bool:
+    """Whether `value` looks like one rendered frame: uint8, height x width (x 1, 3 or 4)."""
+    if getattr(value, "dtype", None) is None or str(value.dtype) != "uint8":
+        return False
+    shape = tuple(value.shape)
+    return min(shape[:2], default=0) >= 8 and (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4)))
+
+
+def info_cells(info: Mapping[str, Any], unstorable: Unstorable, cells: dict[str, Any]) -> None:
+    """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
+    found: dict[str, Any] = {}
+    for key, value in info.items():
+        if key not in ("data", "media", "episode", "final_obs", "final_info"):
+            flat(f"info/{key}", value, found, False)
+    for name, kept in found.items():
+        if kept is UNSTORABLE:
+            unstorable(name, info.get(name.split("/")[1], info))
+        else:
+            cells[name] = kept

@@ -1,0 +1,540 @@
+"""Episodes: returns, lengths, running and final data, rewards by component and agent, trajectories on a schedule.
+
+    recorder = EpisodeRecorder(run.scope("train"), steps="first, every 100")
+    recorder.begin(seed=3, obs=obs)
+    recorder.step(1.0, terminated, truncated, info, action=action, next_obs=obs)     # the episode ends by itself
+
+This is the core that knows no framework; the gymnasium and PettingZoo wrappers and the adapters stand on it. Each
+finished episode is one row of `episodes` at once; nothing here raises into the loop.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from rollbook.capture.episodes.film import Film
+from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
+from rollbook.capture.episodes.schedule import Schedule
+from rollbook.capture.episodes.settings import EpisodeSettings, Finished
+from rollbook.capture.episodes.steps import StepChunks
+from rollbook.capture.ledger import TOTAL, RewardLedger
+from rollbook.capture.plain import UNSTORABLE, plain
+from rollbook.errors import LoggingFailed
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rollbook.capture.ledger import Tally
+    from rollbook.protocols import Recorder
+
+__all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
+
+
+TOTAL_FINAL = ("", TOTAL, "final")
+"""The ledger's key of the reward as the agent gets it."""
+
+
+class EpisodeRecorder:
+    """Records the episodes of one environment, one after the other.
+
+    Call `begin` at a reset, `step` for each step; an episode ends with the step that terminates or truncates it, or
+    with `end`. A `begin` in the middle of an episode writes the part so far with `complete` = False. Not thread-safe:
+    one recorder belongs to one environment.
+
+    Args:
+      recorder: a run or a scope; or the `EpisodeSettings` that several recorders share.
+      env_index: which sub-environment this is.
+      ledger: a `RewardLedger` that other stages of the reward are entered into.
+      settings: see `EpisodeSettings`.
+    Attributes:
+      total, length: of the episode under way. A wrapper with nothing else to tell may add to them directly when
+        `plain_steps` says so.
+      episode_id: of the episode under way, "" between episodes.
+      last: the episode that ended last, or None.
+      plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
+      drives: whether each step moves a clock of the run, see `drive_clock`.
+      check: called with the recorder and the info of an episode's last step while the episode can still be kept;
+        wrappers that know what is reported there set it, and it calls `audit`. It must not hold the environment, which
+        would then outlive its last reference.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder | EpisodeSettings,
+        *,
+        env_index: int = 0,
+        ledger: RewardLedger | None = None,
+        **settings: Any,
+    ) -> None:
+        self.settings = recorder if isinstance(recorder, EpisodeSettings) else EpisodeSettings(recorder, **settings)
+        self._recorder = self.settings.recorder
+        self._clock = getattr(self._recorder, "clock", None)
+        self.drives = self.settings.clock is not None
+        self.env_index = env_index
+        self._given_ledger = ledger is not None
+        self._ledger = ledger if ledger is not None else RewardLedger(self._recorder)
+        self._infos = EpisodeInfos(self.settings.info_keys, self.settings.unstorable, self._picture)
+        self._count = 0
+        self.last: Finished | None = None
+        self.episode_id = ""
+        self.total: Any = 0.0
+        self.length = 0
+        self.plain_steps = False
+        self.check: Callable[[EpisodeRecorder, Mapping[str, Any]], object] | None = None
+        self._chunks: StepChunks | None = None
+        self._films: dict[str, Film] = {}
+        self.film: Film | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self.total, self.length = 0.0, 0
+        self._counted = 0
+        self._chunks, self.film, self._why = None, None, ""
+        self._in_full = self._marked = self._entered = self._ending = False
+        self._parts: dict[str, Tally] = {}
+        self._films = {}
+        self._obs: Any = UNSTORABLE
+        self._seed: Any = None
+        self._options: Any = None
+        self._began = 0.0
+        self._version: int | None = None
+        self.number = 0
+        self.plain_steps = False
+
+    # -- one episode
+
+    def begin(
+        self,
+        *,
+        seed: int | None = None,
+        options: Any = None,
+        obs: Any = UNSTORABLE,
+        env_index: int | None = None,
+    ) -> None:
+        """An episode begins. `obs` is the first observation; `seed` and `options` are what the reset was given."""
+        try:
+            self._begin(seed, options, obs, env_index)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+
+    def _begin(self, seed: int | None, options: Any, obs: Any, env_index: int | None) -> None:
+        if self.episode_id and self.length:
+            self._end(False, False, complete=False)
+        elif self._chunks is not None:
+            self._chunks.drop()
+        settings = self.settings
+        if env_index is not None:
+            self.env_index = env_index
+        if self.episode_id:
+            self._reset()
+        self.number = settings.next_number()
+        self.episode_id = f"{settings.token}.{self.env_index}.{self._count}"
+        self._count += 1
+        self._seed, self._options, self._obs = seed, options, obs
+        self._began = time.perf_counter()
+        self._version = self._clocks_now().get("policy_version")
+        self._infos.begin()
+        self._ledger.begin()
+        if settings.steps.from_start(self.number):
+            self._in_full, self._why = True, "schedule"
+            self._chunks = self._new_chunks(hold=False)
+        elif settings.steps.in_hindsight:
+            self._in_full = True
+            self._chunks = self._new_chunks(hold=True)
+        if settings.video.from_start(self.number) or settings.video.in_hindsight:
+            self.film = Film(settings.held_bytes)
+        if self._in_full and obs is not UNSTORABLE:
+            self._obs = self._cells_of("obs", obs)
+        self._entered = self._given_ledger
+
+    def step(
+        self,
+        reward: Any,
+        terminated: Any = False,
+        truncated: Any = False,
+        info: Mapping[str, Any] | None = None,
+        *,
+        obs: Any = UNSTORABLE,
+        action: Any = UNSTORABLE,
+        next_obs: Any = UNSTORABLE,
+        components: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> str:
+        """One step of the environment. Returns the episode's id if it ended with it, else "".
+
+        Args:
+          reward: a number; or a mapping of agent -> number; or a vector, whose parts become components "0", "1", …
+          obs: the observation the action was chosen on; without it, the `next_obs` of the step before.
+          components: reward by component; without it, they are looked for in the info.
+          extra: further columns of the step's row of the trajectory (log-probability, value estimate, …).
+        """
+        try:
+            return self._step(reward, terminated, truncated, info, obs, action, next_obs, components, extra)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+            return ""
+
+    def _step(
+        self,
+        reward: Any,
+        terminated: Any,
+        truncated: Any,
+        info: Mapping[str, Any] | None,
+        obs: Any,
+        action: Any,
+        next_obs: Any,
+        components: Mapping[str, Any] | None,
+        extra: Mapping[str, Any] | None,
+    ) -> str:
+        if not self.episode_id:
+            self._begin(None, None, obs, None)
+        t = self.length
+        number = reward if type(reward) is float else self._number_of(reward)
+        before = self.total
+        self.total = before + number
+        self.length = t + 1
+        cells = self._from_info(info, components) if info or components else None
+        if self._entered:
+            if t and not self._given_ledger and TOTAL_FINAL not in self._ledger:
+                self._ledger.catch_up("final", float(before), t)  # the components appeared after some steps
+            whole = self._parts.get(TOTAL)
+            if whole is None:
+                whole = self._parts[TOTAL] = self._ledger.tally("", TOTAL, "final")
+            whole.add(number)
+        if self.drives:
+            self.drive_clock()
+        if self._in_full:
+            self._full_step(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
+        elif cells and self.settings.step_rows:
+            cells["t"] = t
+            if self._chunks is None:
+                self._chunks = self._new_chunks(hold=False)
+            self._chunks.add(cells)
+        if terminated or truncated:
+            if self.check is not None:
+                self._check(info)
+            return self._end(bool(terminated), bool(truncated), complete=True)
+        if not t:  # what kind of reward it is shows with the first one
+            self.plain_steps = not self._in_full and not self._entered
+        return ""
+
+    def end(self, terminated: bool = False, truncated: bool = False) -> str:
+        """End the episode under way, as a framework that knows says. Returns its id, "" if there was none."""
+        try:
+            return self._end(bool(terminated), bool(truncated), complete=bool(terminated or truncated))
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+            return ""
+
+    def mark(self) -> None:
+        """Something is remarkable about this episode: kept if the schedule keeps those with an alert."""
+        self._marked = True
+
+    def audit(
+        self,
+        reported: tuple[float | None, int | None] | None,
+        *,
+        source: str,
+        autoreset: str = "",
+        compare_return: bool = True,
+        compare_length: bool = True,
+    ) -> str:
+        """Compare the last finished episode with what `source` reported of it; see `EpisodeAuditor.check`.
+
+        Called in `check`, it is about the episode that is ending, and a difference marks it.
+        """
+        ending = self._ending
+        if not ending and self.last is None:
+            return ""
+        if ending or self.last is None:
+            number = scalar_of(self.total)
+            own, episode_id = (float("nan") if number is None else float(number), self.length), self.episode_id
+        else:
+            own, episode_id = (float(self.last.total), self.last.length), self.last.episode_id
+        wrong = self.settings.auditor.check(
+            episode_id,
+            own,
+            reported,
+            source=source,
+            env_index=self.env_index,
+            autoreset=autoreset,
+            compare_return=compare_return,
+            compare_length=compare_length,
+        )
+        if wrong and ending:
+            self._marked = True
+        return wrong
+
+    def flush(self) -> None:
+        """Write the steps that are still in memory, and the episode under way as incomplete. Called at close."""
+        if self.episode_id and self.length:
+            self.end()
+        self.count_steps()
+
+    def failed(self, err: Exception) -> None:
+        """Count what went wrong in here, and say it once."""
+        self._recorder.count(
+            "episode_recording",
+            1,
+            f"recording an episode failed with {type(err).__name__}: {err}; training is not affected, this step or "
+            "episode may be missing from the run",
+        )
+
+    def drive_clock(self) -> None:
+        """Count the steps so far and make the sum the run's current clock, as `EpisodeSettings(clock=…)` asks."""
+        settings, length = self.settings, self.length
+        settings.counted_env_step += length - self._counted
+        self._counted = length
+        if self._clock is not None and settings.clock is not None:
+            self._clock(**{settings.clock: settings.counted_env_step})
+
+    def count_steps(self) -> None:
+        """Bring the common count of steps up to date with this episode's."""
+        self.settings.counted_env_step += self.length - self._counted
+        self._counted = self.length
+
+    def write_out(self) -> None:
+        """Write the steps that are in memory, in the middle of an episode: what is held for a choice at its end stays.
+
+        For hosts that hand steps over in pieces, and may die between two of them.
+        """
+        try:
+            self._write_out()
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+
+    def _write_out(self) -> None:
+        if self._chunks is not None and not self._chunks.hold:
+            self._chunks.flush()
+
+    # -- inside
+
+    def _check(self, info: Mapping[str, Any] | None) -> None:
+        self._ending = True
+        try:
+            if self.check is not None:
+                self.check(self, info or {})
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self.failed(err)
+        finally:
+            self._ending = False
+
+    def _clocks_now(self) -> Mapping[str, int]:
+        own = self.settings.clocks()
+        return {**self._recorder.clocks_now(), **own} if own else self._recorder.clocks_now()
+
+    def _new_chunks(self, *, hold: bool) -> StepChunks:
+        settings = self.settings
+        return StepChunks(
+            self._recorder,
+            self.episode_id,
+            hold=hold,
+            most_rows=settings.most_steps,
+            most_held_bytes=settings.held_bytes,
+            unstorable=settings.unstorable,
+            clocks=settings.clocks,
+        )
+
+    def _number_of(self, reward: Any) -> float:
+        if hasattr(reward, "items") and hasattr(reward, "keys"):
+            self._entered = True
+            together = 0.0
+            for agent, value in reward.items():
+                self._ledger.add("final", value, agent=str(agent))
+                together += float(value)
+            return together
+        number = scalar_of(reward)
+        if number is not None:
+            return float(number)
+        parts = [float(part) for part in reward]
+        self._entered = True
+        for index, part in enumerate(parts):
+            self._ledger.add("final", part, component=str(index))
+        return float(sum(parts))
+
+    def _from_info(self, info: Mapping[str, Any] | None, components: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        cells = self._infos.take(info) if info else None
+        if components is None and info and self.settings.components is not None and self.length:
+            components = self.settings.components(info)
+        if components:
+            self._entered, self.plain_steps = True, False
+            parts = self._parts
+            for name, value in components.items():
+                number = value if type(value) is float else scalar_of(value)
+                if number is not None:
+                    tally = parts.get(name)
+                    if tally is None:
+                        tally = parts[name] = self._ledger.tally("", str(name), "final")
+                    tally.add(float(number))
+                elif hasattr(value, "keys"):  # component -> agent -> number
+                    for agent, part in value.items():
+                        self._ledger.add("final", part, agent=str(agent), component=str(name))
+        return cells
+
+    def _cells_of(self, prefix: str, value: Any) -> dict[str, Any]:
+        cells: dict[str, Any] = {}
+        if self._chunks is not None:
+            self._chunks.add_flat(prefix, value, cells)
+        return cells
+
+    def _full_step(
+        self,
+        t: int,
+        reward: float,
+        terminated: Any,
+        truncated: Any,
+        info: Mapping[str, Any] | None,
+        obs: Any,
+        action: Any,
+        next_obs: Any,
+        cells: dict[str, Any] | None,
+        extra: Mapping[str, Any] | None,
+    ) -> None:
+        chunks = self._chunks
+        if chunks is None:
+            return
+        row: dict[str, Any] = {"t": t}
+        before = self._obs if obs is UNSTORABLE else self._cells_of("obs", obs)
+        if type(before) is dict:
+            row.update(before)
+        if action is not UNSTORABLE:
+            chunks.add_flat("action", action, row)
+        row["reward"], row["terminated"], row["truncated"] = reward, bool(terminated), bool(truncated)
+        if info:
+            info_cells(info, self.settings.unstorable, row)
+        if cells:
+            row.update(cells)
+        if extra:
+            for name, value in extra.items():
+                chunks.add_flat(str(name), value, row)
+        chunks.add(row)
+        self._obs = UNSTORABLE if next_obs is UNSTORABLE else self._cells_of("obs", next_obs)
+
+    def _picture(self, name: str, pixels: Any) -> None:
+        film = self._films.get(name)
+        if film is None:
+            film = self._films[name] = Film(self.settings.held_bytes)
+        film.add(pixels)
+
+    def _end(self, terminated: bool, truncated: bool, *, complete: bool) -> str:
+        if not self.episode_id:
+            return ""
+        seconds = time.perf_counter() - self._began
+        settings, recorder = self.settings, self._recorder
+        total = scalar_of(self.total)
+        total = float("nan") if total is None else float(total)
+        finished = Finished(self.episode_id, total, self.length, complete)
+        self.count_steps()
+        clocks = settings.clocks()
+        if len(self._ledger) and self._ledger.check(finished.episode_id):
+            self._marked = True
+        kept = self._finish_steps(finished)
+        row: dict[str, Any] = {
+            "episode_id": finished.episode_id,
+            "return": total,
+            "length": self.length,
+            "seconds": seconds,
+            "terminated": terminated,
+            "truncated": truncated,
+            "complete": complete,
+            "seed": self._seed if type(self._seed) is int else scalar_of(self._seed),
+            "env_index": self.env_index,
+            "number": self.number,
+            "options": self._options_text(),
+            "counted_env_step": settings.counted_env_step,
+            "policy_version_at_start": self._version,
+            "steps_kept": kept,
+            **self._infos.columns(),
+        }
+        recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, **clocks)
+        if len(self._ledger):
+            columns, n = self._ledger.columns(finished.episode_id)
+            recorder.record("rewards", columns, n, **clocks)
+        if settings.curves and complete:
+            recorder.log(self._curves(finished), **clocks)
+        self._finish_films(finished, clocks)
+        if complete:
+            settings.note_finished(finished)
+        self.last = finished
+        self.episode_id = ""
+        self._reset()
+        return finished.episode_id
+
+    def _curves(self, finished: Finished) -> dict[str, float]:
+        values: dict[str, Any] = {
+            "return": finished.total,
+            "length": finished.length,
+            "counted_env_step": self.settings.counted_env_step,
+        }
+        values.update(self._infos.scalars())
+        values.update(self._ledger.scalars())
+        return values
+
+    def _chosen(self, schedule: Schedule, finished: Finished) -> str:
+        """Why this episode is kept after the fact, "" if it is not."""
+        settings = self.settings
+        if schedule.on_alert and self._marked:
+            return "alert"
+        if not finished.complete:
+            return ""
+        if schedule.best and finished.total > settings.best:
+            return "best"
+        if schedule.worst and finished.total < settings.worst:
+            return "worst"
+        return ""
+
+    def _finish_steps(self, finished: Finished) -> str:
+        chunks = self._chunks
+        if chunks is None:
+            return ""
+        if type(self._obs) is dict and self._obs and self._in_full:
+            chunks.flush()  # the last observation has no action beside it: a row, and a chunk, of its own
+            chunks.add({"t": self.length, **self._obs})
+        if chunks.hold:
+            self._why = self._chosen(self.settings.steps, finished)
+            if self._why and not chunks.lost:
+                chunks.keep()
+            else:
+                self._why = ""
+                chunks.drop()
+        chunks.flush()
+        return self._why
+
+    def _finish_films(self, finished: Finished, clocks: Mapping[str, int]) -> None:
+        for name, film in self._films.items():
+            film.log(self._recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
+        film_of_all = self.film
+        if film_of_all is None:
+            return
+        schedule = self.settings.video
+        if schedule.from_start(self.number) or self._chosen(schedule, finished):
+            film_of_all.log(self._recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)
+
+    fps = 30.0
+    """Frames per second of rendered films; wrappers set what the environment says."""
+
+    def _options_text(self) -> str | None:
+        if self._options is None:
+            return None
+        kept = plain(self._options)
+        if kept is UNSTORABLE:
+            self.settings.unstorable("options", self._options)
+            return None
+        return json.dumps(kept.tolist() if hasattr(kept, "tolist") else kept, default=repr)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("an EpisodeRecorder belongs to one process; pass the run or the scope, and make one there")

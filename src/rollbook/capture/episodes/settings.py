@@ -1,0 +1,107 @@
+"""What the recorders of an environment have in common: the choices of the user, the counters, the best so far."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.capture.episodes.auditor import EpisodeAuditor
+from rollbook.capture.episodes.infos import component_reader
+from rollbook.capture.episodes.schedule import Schedule
+from rollbook.capture.episodes.steps import Unstorable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["EpisodeSettings", "Finished"]
+
+
+class Finished:
+    """What is known of an episode that has ended.
+
+    Attributes:
+      episode_id, total (the return), length: of the reward stream.
+      complete: it terminated or was truncated; False if it was left off in the middle.
+    """
+
+    __slots__ = ("complete", "episode_id", "length", "total")
+
+    def __init__(self, episode_id: str, total: float, length: int, complete: bool) -> None:
+        self.episode_id, self.total, self.length, self.complete = episode_id, total, length, complete
+
+
+class EpisodeSettings:
+    """What the recorders of one environment, or of all sub-environments of a vector, have in common.
+
+    Args:
+      recorder: a run or a scope.
+      steps: which episodes keep their trajectory: see `Schedule.of`. Off by default.
+      video: which episodes are rendered and kept as a film, likewise (used by wrappers that can render).
+      info_keys: keys of the info to keep: the last value in the episode's row, all of them in trajectories.
+      components: where the reward components are in the info: see `_infos.component_reader`.
+      curves: also log `return`, `length`, `counted_env_step` and single running and final numbers as scalars.
+      clock: the name of a clock that this recorder drives with its own count of steps. None (the default) leaves the
+        clocks to the caller; the own count is always kept as `counted_env_step`.
+      most_steps: the most rows of one trajectory.
+      held_bytes: memory for one trajectory or film that waits for its episode to end (best, worst, on alert).
+      stride, offset: how episode numbers are spread over sub-environments that run in processes of their own.
+      step_rows: write what came at each step to the table `steps`. Without, it is only summed up: for hosts that record
+        transitions, whose rows have it.
+      token: begins every episode's id; made up when not given.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        *,
+        steps: Any = None,
+        video: Any = None,
+        info_keys: Sequence[str] = (),
+        components: Any = "auto",
+        curves: bool = True,
+        clock: str | None = None,
+        most_steps: int = 1_000_000,
+        held_bytes: int = 64 * 1024 * 1024,
+        stride: int = 1,
+        offset: int = 0,
+        step_rows: bool = True,
+        token: str | None = None,
+        clocks: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.recorder = recorder
+        self.steps, self.video = Schedule.of(steps), Schedule.of(video)
+        self.info_keys, self.components = tuple(info_keys), component_reader(components)
+        self.curves, self.clock, self.step_rows = curves, clock, step_rows
+        self.most_steps, self.held_bytes = int(most_steps), int(held_bytes)
+        self.token = token if token is not None else os.urandom(4).hex()
+        self.unstorable = Unstorable(recorder)
+        self.auditor = EpisodeAuditor(recorder)
+        self._clocks = clocks
+        self._stride, self._next = max(1, stride), offset
+        self.counted_env_step = 0
+        self.finished = (0, 0, 0.0)
+        self.described = False
+        self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
+        self.reads_all_infos = components not in ("auto", None)
+        self.best, self.worst = float("-inf"), float("inf")
+
+    def note_finished(self, finished: Finished) -> None:
+        """Take a complete episode into what is known of all of them."""
+        episodes, steps, total = self.finished
+        self.finished = (episodes + 1, steps + finished.length, total + finished.total)
+        self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
+
+    def next_number(self) -> int:
+        """The number of an episode that begins, counted over all sub-environments from 0."""
+        number, self._next = self._next, self._next + self._stride
+        return number
+
+    def clocks(self) -> dict[str, Any]:
+        """Clocks to write with: none (the run's own count) unless a clock is driven here or comes from elsewhere."""
+        found = dict(self._clocks()) if self._clocks is not None else {}
+        if self.clock is not None:
+            found[self.clock] = self.counted_env_step
+        return found

@@ -1,0 +1,103 @@
+"""Sub-environments that record themselves, in whatever process they end up.
+
+    envs = AsyncVectorEnv(record_envs([make_env] * 16, run.scope("train")))
+
+gymnasium merges the infos of sub-environments lossily; recorded here, before that, nothing is lost. Works with
+gymnasium's vectors and with those of Stable-Baselines3 and Tianshou.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rollbook.capture.episodes.recorder import EpisodeSettings
+from rollbook.capture.shared_clocks import SharedClocks, clock_names
+from rollbook.errors import BadInput
+
+if TYPE_CHECKING:
+    from rollbook.protocols import Recorder
+
+__all__ = ["EnvGroup", "RecordedEnv", "record_envs"]
+
+
+class EnvGroup:
+    """What the recorded sub-environments of one vector share. Pickled, it goes on in another process.
+
+    In the process that made it all recorders share one `EpisodeSettings`; elsewhere each has its own, and reads the
+    clocks that the outer wrapper publishes.
+    """
+
+    def __init__(
+        self, recorder: Recorder, n: int, settings: Mapping[str, Any], token: str, shared: SharedClocks, home: int
+    ) -> None:
+        self.recorder, self.n, self.settings, self.token, self.shared = recorder, n, dict(settings), token, shared
+        self._home = home
+        self._common: EpisodeSettings | None = None
+
+    @property
+    def at_home(self) -> bool:
+        """Whether this is the process in which the group was made."""
+        return self._home == os.getpid()
+
+    def settings_for(self, index: int) -> EpisodeSettings:
+        """The settings of sub-environment `index` in this process."""
+        if self.at_home:
+            if self._common is None:
+                self._common = EpisodeSettings(self.recorder, token=self.token, **self.settings)
+            return self._common
+        found = EpisodeSettings(
+            self.recorder, token=self.token, stride=self.n, offset=index, clocks=self.shared.read, **self.settings
+        )
+        found.described = index > 0
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EnvGroup, (self.recorder, self.n, self.settings, self.token, self.shared, 0)
+
+
+class RecordedEnv:
+    """A function that makes one sub-environment, recorded. See `record_envs`."""
+
+    def __init__(self, make: Callable[[], Any], group: EnvGroup, index: int) -> None:
+        self.make, self.group, self.index = make, group, index
+
+    def __call__(self) -> Any:
+        """Make the environment and wrap it."""
+        from rollbook.capture.gym.single import RecordEpisodes
+
+        return RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
+
+
+def record_envs(env_fns: Sequence[Callable[[], Any]], recorder: Recorder, **settings: Any) -> list[Callable[[], Any]]:
+    """Functions like `env_fns` whose environments record their episodes themselves.
+
+    Pass them to `SyncVectorEnv`, `AsyncVectorEnv`, or the vectors of Stable-Baselines3 and Tianshou. In a sub-process
+    the recorder becomes a further writer of the run. Episode numbers (for "first" and "every") count over all of them;
+    "best" and "worst" are those of the sub-environment where it runs in a process of its own.
+
+    Args:
+      recorder: a run or a scope.
+      settings: see `rollbook.capture.episodes.EpisodeSettings`.
+    Raises:
+      BadInput: no list of functions, or settings that cannot be used.
+    """
+    makers = list(env_fns)
+    if not makers or not all(callable(make) for make in makers):
+        raise BadInput(
+            f"record_envs takes a list of functions that each make an environment; it was given {env_fns!r:.80}. Write "
+            "record_envs([lambda: gymnasium.make(…) for _ in range(n)], scope)."
+        )
+    EpisodeSettings(recorder, **settings)  # mistakes in the settings are said here, not in a sub-process
+    shared = SharedClocks(clock_names(recorder))
+    home = os.getpid()
+    group = EnvGroup(recorder, len(makers), settings, os.urandom(4).hex(), shared, home)
+    weakref.finalize(group, _remove_at_home, shared, home)
+    return [RecordedEnv(make, group, index) for index, make in enumerate(makers)]
+
+
+def _remove_at_home(shared: SharedClocks, home: int) -> None:
+    if os.getpid() == home:
+        shared.remove()

@@ -1,0 +1,85 @@
+"""The infos of a vector, which gymnasium merges into one dict of arrays with a mask `_key` beside each, taken apart.
+
+Merging loses something: numbers take the type of the first one seen (2.5 becomes 2 beside an integer). What is read
+here is what is left; `record_envs` records before the merging.
+"""
+
+from __future__ import annotations
+
+from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.capture.episodes.recorder import EpisodeSettings
+
+__all__ = ["info_of", "reported_of", "tells"]
+
+_ALWAYS_READ = ("data", "media", "reward_components", "rewards")
+
+
+def tells(infos: Any, settings: EpisodeSettings) -> bool:
+    """Whether these infos hold something that belongs to each step, beyond returns and lengths."""
+    if not hasattr(infos, "keys"):
+        return any(infos)
+    if settings.reads_all_infos:
+        return True
+    wanted = settings.info_roots
+    return any(
+        key in _ALWAYS_READ or key in wanted or (type(key) is str and key.startswith("reward_")) for key in infos
+    )
+
+
+def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
+    """The info of sub-environment `i`.
+
+    Args:
+      final: it has ended and was reset within this step (SAME_STEP): its last info is under "final_info".
+    """
+    if not hasattr(infos, "keys"):  # a list of dicts
+        found: dict[str, Any] = dict(infos[i])
+        last: Any = found.get("final_info")
+        return dict(last) if final and hasattr(last, "keys") else found
+    if final:
+        last = infos.get("final_info")
+        return _part(last, i) if hasattr(last, "keys") else {}
+    return _part(infos, i)
+
+
+def _part(infos: Any, i: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in infos.items():
+        if type(key) is str and key.startswith("_") and key[1:] in infos:
+            continue
+        mask = infos.get(f"_{key}")
+        if mask is not None and not mask[i]:
+            continue
+        if hasattr(value, "keys"):
+            found[key] = _part(value, i)
+        elif hasattr(value, "__len__") and len(value) > i:
+            found[key] = value[i]
+    return found
+
+
+def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None, int | None] | None:
+    """(return, length) of the ended episode of sub-environment `i` as infos report them, or None."""
+    if not hasattr(infos, "keys"):
+        one = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
+        return _numbers(one.get("r"), one.get("l")) if one else None
+    for holder in (infos, infos.get("final_info")):
+        said: Any = holder.get(key) if hasattr(holder, "get") else None
+        if holder is None or said is None or not hasattr(said, "get"):
+            continue
+        mask = holder.get(f"_{key}")
+        if mask is None or mask[i]:
+            total, length = said.get("r"), said.get("l")
+            return _numbers(None if total is None else total[i], None if length is None else length[i])
+    return None
+
+
+def _numbers(total: Any, length: Any) -> tuple[float | None, int | None] | None:
+    total, length = scalar_of(total), scalar_of(length)
+    if total is None and length is None:
+        return None
+    return (None if total is None else float(total)), (None if length is None else int(length))

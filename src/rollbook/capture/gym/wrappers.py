@@ -1,0 +1,93 @@
+"""Reading an environment and its wrappers: spaces to write down, and which sums must agree across a layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from rollbook.capture.episodes.spaces import describe
+from rollbook.errors import LoggingFailed
+
+if TYPE_CHECKING:
+    from rollbook.capture.episodes.recorder import EpisodeSettings
+
+__all__ = ["comparable", "describe_env", "has_autoreset", "reporter"]
+
+_REPORTERS = ("RecordEpisodeStatistics", "Monitor")
+_REWARD_ONLY = frozenset(("NormalizeReward", "TransformReward", "ClipReward", "VectorizeTransformReward"))
+_NEUTRAL = frozenset(
+    (
+        "TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordVideo", "HumanRendering", "RenderCollection",
+        "TimeAwareObservation", "FrameStackObservation", "ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch",
+        "DictInfoToList", "LedgerStage", "RecordEpisodes", "RecordVectorEpisodes", "RecordEpisodeStatistics", "Monitor",
+        "VectorizeTransformObservation", "NormalizeObservation", "Autoreset", "AddRenderObservation",
+    )
+)  # fmt: skip
+_BASES = (
+    gymnasium.Wrapper,
+    gymnasium.ObservationWrapper,
+    gymnasium.ActionWrapper,
+    gymnasium.vector.VectorWrapper,
+    gymnasium.vector.VectorObservationWrapper,
+    gymnasium.vector.VectorActionWrapper,
+)
+_REWARD_BASES = (gymnasium.RewardWrapper, gymnasium.vector.VectorRewardWrapper)
+_ANY = (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)
+
+
+def reporter(env: Any) -> tuple[Any, str, str]:
+    """The nearest wrapper inside `env` that adds up rewards itself: (wrapper, its name, the info key it writes).
+
+    (None, "", "episode") if there is none.
+    """
+    while isinstance(env, _ANY):
+        name = type(env).__name__
+        if name in _REPORTERS:
+            return env, name, str(getattr(env, "_stats_key", "episode"))
+        env = env.env
+    return None, "", "episode"
+
+
+def has_autoreset(env: Any) -> bool:
+    """Whether a single environment resets itself at the step after an episode's last one."""
+    while isinstance(env, gymnasium.Wrapper):
+        if type(env).__name__ == "Autoreset":
+            return True
+        env = env.env
+    return False
+
+
+def comparable(env: Any, inner: Any) -> tuple[bool, bool]:
+    """Whether (returns, lengths) measured outside `env` and inside, at `inner`, must agree.
+
+    Wrappers that change rewards make returns differ, and one that is not known here may skip or add steps.
+    """
+    returns = lengths = True
+    while env is not inner and isinstance(env, _ANY):
+        name = type(env).__name__
+        if name in _REWARD_ONLY or isinstance(env, _REWARD_BASES):
+            returns = False
+        elif name not in _NEUTRAL and not any(type(env).step is base.step for base in _BASES):
+            returns = lengths = False
+        env = env.env
+    return returns, lengths
+
+
+def describe_env(env: Any, settings: EpisodeSettings) -> None:
+    """Keep the spaces and the id of an environment as texts of the run, so that exports need no environment."""
+    try:
+        if settings.described:
+            return
+        settings.described = True
+        texts = {
+            "env/observation_space": describe(getattr(env, "single_observation_space", env.observation_space)),
+            "env/action_space": describe(getattr(env, "single_action_space", env.action_space)),
+            "env/id": getattr(env.spec, "id", None) or type(env.unwrapped).__name__,
+        }
+        kept = {key: text for key, text in texts.items() if text}
+        settings.recorder.record("text", {"key": list(kept), "text": list(kept.values())}, len(kept))
+    except LoggingFailed:
+        raise
+    except Exception as err:
+        settings.recorder.count("env_description", 1, f"the spaces of {env!r:.80} could not be written down ({err})")

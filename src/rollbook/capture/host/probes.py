@@ -1,0 +1,269 @@
+"""Probes of the machine: processor, memory, disk, load, the trainer's process tree, GPUs.
+
+    probe = Host(folder="runs/cartpole/ppo-k3v9x2ab", pids=lambda: [trainer_pid])
+    probe()     # {"host/cpu_percent": 31.0, "host/memory_percent": …, "host/process/rss_bytes": …, "host/gpu/0/…": …}
+
+A probe knows no run and keeps no book: it returns numbers, and whoever wants them asks it on a timer. What a machine
+does not have, or hides, is absent from the answer. On Linux nothing but files of /proc and /sys and the driver's own
+library is needed; elsewhere `psutil` is used if it is installed. Percentages of processes count one core as 100.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Probe
+
+__all__ = ["Cpu", "Disk", "Host", "Load", "Memory", "ProcessTree"]
+
+
+class Host:
+    """All probes that answer on this machine, as one.
+
+    Args:
+      folder: a folder on the disk whose space is of interest.
+      pids: says whose process trees to add up, each time anew.
+      extra: further probes. One that raises is left out of this answer, and after three times in a row for good.
+      proc: where the kernel's process files are.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        pids: Callable[[], Iterable[int]] = lambda: (),
+        *,
+        extra: Sequence[Probe] = (),
+        proc: str = "/proc",
+    ) -> None:
+        from rollbook.capture.host.gpu import gpu_probe
+
+        self._probes: list[Probe] = [Cpu(proc), Memory(proc), Load(), Disk(folder), ProcessTree(pids, proc)]
+        gpu = gpu_probe()
+        if gpu is not None:
+            self._probes.append(gpu)
+        self._probes.extend(extra)
+        self._failures: dict[int, int] = {}
+
+    def __call__(self) -> Mapping[str, float]:
+        """Everything that can be read now. The first answer lacks rates, which need two looks."""
+        found: dict[str, float] = {}
+        for probe in list(self._probes):
+            try:
+                found.update(probe())
+                self._failures.pop(id(probe), None)
+            except Exception:
+                failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
+                if failures >= 3:
+                    self._probes.remove(probe)
+        return found
+
+
+class Cpu:
+    """How busy all cores together were since the last look, in percent."""
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._path = f"{proc}/stat"
+        self._last = self._read()
+
+    def __call__(self) -> Mapping[str, float]:
+        """{"host/cpu_percent": 0 to 100}; empty where it cannot be told."""
+        last, now = self._last, self._read()
+        if last is None or now is None:
+            self._last = now
+            return {}
+        busy, total = now[0] - last[0], now[1] - last[1]
+        if total <= 0:
+            return {}
+        self._last = now
+        return {"host/cpu_percent": min(100.0, max(0.0, 100.0 * busy / total))}
+
+    def _read(self) -> tuple[float, float] | None:
+        line = _read(self._path).partition("\n")[0].split()
+        if len(line) >= 8 and line[0] == "cpu":
+            ticks = [float(t) for t in line[1:9]]  # user nice system idle iowait irq softirq steal; guests are in user
+            idle = ticks[3] + ticks[4]
+            return sum(ticks) - idle, sum(ticks)
+        psutil = _psutil()
+        if psutil is None:
+            return None
+        times = psutil.cpu_times()
+        total = float(sum(times))
+        return total - float(times.idle), total
+
+
+class Memory:
+    """Main memory, and the container's share of it where one is set."""
+
+    def __init__(self, proc: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> None:
+        self._path, self._cgroup = f"{proc}/meminfo", cgroup
+
+    def __call__(self) -> Mapping[str, float]:
+        """Bytes in use and available, percent in use; `host/container_memory_*` where a limit is set."""
+        found = self._machine()
+        limit, used = _number(_read(f"{self._cgroup}/memory.max")), _number(_read(f"{self._cgroup}/memory.current"))
+        if limit and used is not None:
+            found["host/container_memory_used_bytes"] = used
+            found["host/container_memory_percent"] = 100.0 * used / limit
+        return found
+
+    def _machine(self) -> dict[str, float]:
+        lines = (line.split() for line in _read(self._path).splitlines())
+        kib = {words[0]: float(words[1]) for words in lines if len(words) > 1}
+        total, available = kib.get("MemTotal:", 0.0) * 1024, kib.get("MemAvailable:", 0.0) * 1024
+        if not total:
+            psutil = _psutil()
+            if psutil is None:
+                return {}
+            memory = psutil.virtual_memory()
+            total, available = float(memory.total), float(memory.available)
+        return {
+            "host/memory_used_bytes": total - available,
+            "host/memory_available_bytes": available,
+            "host/memory_percent": 100.0 * (total - available) / total,
+        }
+
+
+class Load:
+    """How many processes want a core, averaged over a minute."""
+
+    def __call__(self) -> Mapping[str, float]:
+        """{"host/load": …}; empty on systems without it."""
+        try:
+            return {"host/load": os.getloadavg()[0]}
+        except (OSError, AttributeError):
+            return {}
+
+
+class Disk:
+    """Space on the disk that holds `folder`, as an ordinary user sees it."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __call__(self) -> Mapping[str, float]:
+        """Bytes free, and percent in use."""
+        statvfs = getattr(os, "statvfs", None)
+        if statvfs is not None:
+            found = statvfs(self._folder)
+            free, size = float(found.f_bavail * found.f_frsize), float(found.f_blocks * found.f_frsize)
+        else:
+            import shutil
+
+            usage = shutil.disk_usage(self._folder)
+            free, size = float(usage.free), float(usage.total)
+        percent = {"host/disk_percent": 100.0 * (size - free) / size} if size else {}
+        return {"host/disk_free_bytes": free, **percent}
+
+
+class ProcessTree:
+    """Memory and processor time of some processes and all their descendants, added up.
+
+    Resident memory counts pages that two of them share twice, as `top` does.
+    """
+
+    def __init__(self, pids: Callable[[], Iterable[int]], proc: str = "/proc") -> None:
+        self._pids, self._proc = pids, proc
+        self._seconds: dict[tuple[int, str], float] = {}
+        self._looked = 0.0
+
+    def __call__(self) -> Mapping[str, float]:
+        """Resident bytes, percent of one core since the last look, number of processes; empty if all have gone."""
+        roots = list(self._pids())
+        now, found = time.monotonic(), self._read(roots)
+        if not found:
+            self._seconds = {}
+            return {}
+        used = sum(seconds - self._seconds.get(who, 0.0) for who, (seconds, _) in found.items())
+        answer = {
+            "host/process/rss_bytes": sum(rss for _, rss in found.values()),
+            "host/process/count": float(len(found)),
+        }
+        if self._seconds and now > self._looked:
+            answer["host/process/cpu_percent"] = max(0.0, 100.0 * used / (now - self._looked))
+        self._seconds = {who: seconds for who, (seconds, _) in found.items()}
+        self._looked = now
+        return answer
+
+    def _read(self, roots: list[int]) -> dict[tuple[int, str], tuple[float, float]]:
+        """(pid, start time) -> (seconds of processor time, resident bytes), for the whole tree."""
+        if not os.path.isdir(f"{self._proc}/self"):
+            return _tree_by_psutil(roots)
+        ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+        found: dict[tuple[int, str], tuple[float, float]] = {}
+        todo, seen = list(roots), set(roots)
+        children = self._children(roots)
+        while todo:
+            pid = todo.pop()
+            fields = _read(f"{self._proc}/{pid}/stat").rpartition(")")[2].split()
+            if len(fields) > 21:
+                seconds = (int(fields[11]) + int(fields[12])) / ticks
+                found[pid, fields[19]] = (seconds, float(int(fields[21]) * page))
+            for child in children(pid):
+                if child not in seen:
+                    seen.add(child)
+                    todo.append(child)
+        return found
+
+    def _children(self, roots: list[int]) -> Callable[[int], Iterable[int]]:
+        """Says the children of a process: from the kernel's list, or else from the parents of all processes."""
+        if any(os.path.exists(f"{self._proc}/{pid}/task/{pid}/children") for pid in roots):
+            return self._listed_children
+        by_parent: dict[int, list[int]] = {}
+        for name in os.listdir(self._proc):
+            if name.isdigit():
+                fields = _read(f"{self._proc}/{name}/stat").rpartition(")")[2].split()
+                if len(fields) > 1:
+                    by_parent.setdefault(int(fields[1]), []).append(int(name))
+        return lambda pid: by_parent.get(pid, ())
+
+    def _listed_children(self, pid: int) -> Iterable[int]:
+        try:
+            threads = os.listdir(f"{self._proc}/{pid}/task")
+        except OSError:
+            return
+        for thread in threads:  # a child belongs to the thread that made it
+            yield from map(int, _read(f"{self._proc}/{pid}/task/{thread}/children").split())
+
+
+def _tree_by_psutil(roots: list[int]) -> dict[tuple[int, str], tuple[float, float]]:
+    psutil = _psutil()
+    found: dict[tuple[int, str], tuple[float, float]] = {}
+    if psutil is None:
+        return found
+    for root in roots:
+        try:
+            top = psutil.Process(root)
+            for process in [top, *top.children(recursive=True)]:
+                times = process.cpu_times()
+                who = (process.pid, str(process.create_time()))
+                found[who] = (float(times.user + times.system), float(process.memory_info().rss))
+        except psutil.Error:
+            continue
+    return found
+
+
+def _psutil() -> Any:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return psutil
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if text.isdigit() else None

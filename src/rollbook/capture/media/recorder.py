@@ -1,0 +1,289 @@
+"""Pictures and films: the training process writes raw pixels aside, the keeper makes PNG, GIF and MP4 of them.
+
+    media = Media(folder, count)
+    media.log_image(recorder, "train/frame", pixels, env_step=5000)
+    media.log_video(recorder, "train/episode", frames, fps=30)
+
+A row of the table `media` names the file as it will be called; until the keeper has made it, its pixels lie in
+`media/.spool/` under the name in the row's column `spool`. `capture.encode` has the other half, and `locate` there
+finds whichever exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from rollbook.capture.media import encode, picture_files
+from rollbook.errors import BadInput, LoggingFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["MOST_SPOOLED", "Media"]
+
+MOST_SPOOLED = 1024**3
+"""Bytes of raw pixels that may wait for the keeper; what comes beyond is refused and counted."""
+
+
+class Media:
+    """The pictures and films of one run.
+
+    Args:
+      folder: the run's folder.
+      count: `Recorder.count`.
+      most_spooled: bytes of raw pixels, of all processes of the run together, that may wait for the keeper.
+    Attributes:
+      bytes_kept: bytes of raw pixels that this process has handed over.
+
+    Threads may log at once. A call costs one conversion to uint8 and one write; nothing is encoded here. What is no
+    picture is counted as `media_refused`, what cannot be written as `media_failed`; both leave nothing behind.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        count: Callable[[str, int, str], object],
+        most_spooled: int = MOST_SPOOLED,
+    ) -> None:
+        self._folder = os.fspath(folder)
+        self._count = count
+        self._most_spooled = most_spooled
+        self._room = (0, float("-inf"))  # bytes free in the spool, and when that was counted
+        self.bytes_kept = 0
+
+    def log_image(
+        self,
+        recorder: Recorder,
+        key: str,
+        image: Any,
+        *,
+        channels_first: bool = False,
+        episode_id: str | None = None,
+        **clocks: Any,
+    ) -> str | None:
+        """Keep a picture as PNG.
+
+        Args:
+          key: its full name, scope included.
+          image: see `capture.pixels`.
+          channels_first: `image` is [channels, height, width].
+          episode_id: the episode it was taken in.
+        Returns:
+          The path of the file it will be, relative to the run's folder; None if it was refused.
+        """
+        from rollbook.capture.media.pixels import picture_of
+
+        def pictures() -> Iterable[Any]:
+            yield picture_of(image, channels_first=channels_first)
+
+        return self._keep(recorder, key, "image", "png", pictures, 0.0, episode_id, clocks)
+
+    def log_video(
+        self,
+        recorder: Recorder,
+        key: str,
+        frames: Any,
+        fps: float = 30.0,
+        *,
+        format: str | None = None,
+        channels_first: bool = False,
+        episode_id: str | None = None,
+        **clocks: Any,
+    ) -> str | None:
+        """Keep a film of one frame or more.
+
+        Args:
+          frames: [time, height, width(, channels)], or pictures one by one, which are written as they come.
+          fps: frames per second.
+          format: "mp4", "gif" or "apng"; None takes the first of these that this installation can write.
+        Returns, others: as `log_image`.
+        """
+        from rollbook.capture.media.pixels import frames_of
+
+        kind = format or picture_files.best_film_format()
+        if kind not in picture_files.FILM_FORMATS:
+            self._refuse(key, f"format={format!r} is none of {', '.join(picture_files.FILM_FORMATS)}")
+            return None
+        try:
+            rate = float(fps)
+        except (TypeError, ValueError):
+            rate = 0.0
+        if not 0.0 < rate <= 1000.0:
+            self._refuse(key, f"fps={fps!r} is no number of frames per second. Pass one above 0, up to 1000")
+            return None
+
+        def pictures() -> Iterable[Any]:
+            return frames_of(frames, channels_first=channels_first)
+
+        return self._keep(recorder, key, "video", kind, pictures, rate, episode_id, clocks)
+
+    def log_figure(
+        self, recorder: Recorder, key: str, figure: Any, *, episode_id: str | None = None, **clocks: Any
+    ) -> str | None:
+        """Keep a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
+        from rollbook.capture.media.pixels import figure_pixels
+
+        def pictures() -> Iterable[Any]:
+            yield figure_pixels(figure)
+
+        return self._keep(recorder, key, "figure", "png", pictures, 0.0, episode_id, clocks)
+
+    def bill(self) -> dict[str, Any]:
+        """Bytes handed over by this process; files and bytes kept, evicted and failed so far; what is kept at most."""
+        return {
+            "spooled_bytes": self.bytes_kept,
+            **encode.read_ledger(self._folder),
+            **encode.read_bounds(self._folder),
+        }
+
+    def keep(self, files: int | None = None, bytes: int | None = None) -> None:
+        """Say how many media files, and how many bytes of them, the run keeps; beyond that the oldest are deleted.
+
+        Holds for all processes and lives of the run, from the next file on. None leaves a bound as it is; what is no
+        whole number from 1 is counted and changes nothing.
+        """
+        found = encode.read_bounds(self._folder)
+        for name, value in (("files", files), ("bytes", bytes)):
+            if value is None:
+                continue
+            if type(value) is not int or value < 1:
+                self._count(
+                    "media_bound",
+                    1,
+                    f"run.media.keep({name}={value!r}): a bound is a whole number from 1; the present one stays. Leave "
+                    "it out to keep that",
+                )
+                continue
+            found[f"keep_{name}"] = value
+        try:
+            encode.write_bounds(self._folder, found)
+        except OSError as err:
+            self._count("media_failed", 1, f"run.media.keep(): the bounds could not be written: {err}")
+
+    def _keep(
+        self,
+        recorder: Recorder,
+        key: str,
+        kind: str,
+        suffix: str,
+        pictures: Callable[[], Iterable[Any]],
+        fps: float,
+        episode_id: str | None,
+        clocks: dict[str, Any],
+    ) -> str | None:
+        try:
+            # Names sort by time; the random end keeps processes and threads apart.
+            end = f"{time.time_ns():x}{os.urandom(4).hex()}"
+            facts = self._spool(f"{_safe(key)}-{end}", kind, suffix, pictures(), fps)
+        except BadInput as err:
+            self._refuse(key, str(err))
+            return None
+        except LoggingFailed:
+            raise
+        except Exception as err:  # the disk; an iterator, image or figure of the user
+            message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
+            self._count("media_failed", 1, message)
+            return None
+        row = {"key": key, "kind": kind, **facts}
+        if episode_id is not None:
+            row["episode_id"] = episode_id
+        recorder.record("media", row, **clocks)
+        path: str = facts["path"]
+        return path
+
+    def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[Any], fps: float) -> dict[str, Any]:
+        """Write raw pixels and, last, the note that tells the keeper of them."""
+        spool = os.path.join(self._folder, encode.SPOOL)
+        os.makedirs(spool, exist_ok=True)
+        room = self._free(spool)
+        raw = os.path.join(spool, f"{name}.raw")
+        frames, size, shape = 0, 0, (0, 0, 0)
+        try:
+            with open(raw, "wb", buffering=0) as file:
+                for picture in pictures:
+                    if size + picture.nbytes > room:
+                        room = self._free(spool, again=True) + size
+                    if size + picture.nbytes > room:
+                        raise BadInput(
+                            f"{self._most_spooled} bytes of pictures wait for the keeper, which does not keep up or "
+                            "does not run. Log fewer, or look into data/keeper/log"
+                        )
+                    _write_all(file, picture)
+                    frames, size, shape = frames + 1, size + picture.nbytes, picture.shape
+            if not frames:
+                raise BadInput("a film has at least one frame; found none. Pass frames")
+            height, width, channels = shape
+            note = {
+                "format": 1, "kind": kind, "path": f"media/{name}.{suffix}", "width": width, "height": height,
+                "channels": channels, "frames": frames, "fps": fps,
+            }  # fmt: skip
+            text = json.dumps(note).encode()
+            _write_whole(os.path.join(spool, f"{name}.json"), text)
+        except BaseException:
+            _unlink(raw)
+            raise
+        self.bytes_kept += size
+        free, counted = self._room
+        self._room = free - size - len(text), counted
+        spooled = f"{encode.SPOOL}/{name}.raw"
+        fields = ("path", "width", "height", "channels", "frames", "fps")
+        return {**{field: note[field] for field in fields}, "spool": spooled}
+
+    def _free(self, spool: str, again: bool = False) -> int:
+        """Bytes that may still be spooled; counted anew at most once a second, unless it matters."""
+        now = time.monotonic()
+        if again or now - self._room[1] > 1.0:
+            self._room = self._most_spooled - _bytes_in(spool), now
+        return self._room[0]
+
+    def _refuse(self, key: str, why: str) -> None:
+        self._count("media_refused", 1, f"{key!r} was not kept: {why}")
+
+
+def _bytes_in(folder: str) -> int:
+    size = 0
+    for entry in os.scandir(folder):
+        try:
+            size += entry.stat().st_size
+        except OSError:  # the keeper has just done with it
+            pass
+    return size
+
+
+def _safe(key: str) -> str:
+    """A key as part of a file name: letters, digits, dots and dashes of ASCII, at most 80."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in key)
+    return kept.lstrip(".-")[:80] or "media"
+
+
+def _write_all(file: Any, picture: Any) -> None:
+    import numpy
+
+    view = numpy.ascontiguousarray(picture).data.cast("B")
+    while view:
+        view = view[file.write(view) :]
+
+
+def _write_whole(path: str, data: bytes) -> None:
+    beside = f"{path}.tmp"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except BaseException:
+        _unlink(beside)
+        raise
+
+
+def _unlink(path: str | Path) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass

@@ -1,0 +1,1 @@
+"""Where a run came from: its configuration, command line, code, packages and machine."""

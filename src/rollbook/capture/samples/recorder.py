@@ -1,0 +1,370 @@
+"""Samples: one row per item of a batch, with any columns, and at once the word which items were never seen before.
+
+    logged = run.log_samples(prompts, reward=rewards, advantage=advantages, group=group_ids, policy_version=7)
+    bonus = [0.1 if new else 0.0 for new in logged.new]
+
+Items are text or anything structured; they are known by their content. The cost per item does not grow with the run,
+and neither does the memory (see `SampleLog`).
+"""
+
+from __future__ import annotations
+
+import time
+
+from rollbook.capture.plain import UNSTORABLE, on_host, plain
+from rollbook.capture.samples.content import fingerprint_of
+from rollbook.capture.samples.items import Items
+from rollbook.capture.samples.seen import Seen
+from rollbook.capture.samples.seen_file import SeenFile, effective_until
+from rollbook.capture.shared_clocks import clock_names
+from rollbook.errors import BadInput, LoggingFailed
+from rollbook.values import flatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Recorder
+
+__all__ = ["LoggedSamples", "SampleLog"]
+
+_OWN = frozenset(
+    ("sample_id", "item", "item_type", "item_raw", "item_path", "item_size", "is_new", "first_seen", "batch")
+)
+_ROWS_PER_FRAME = 4096
+_BYTES_PER_FRAME = 4 * 1024 * 1024
+
+
+class LoggedSamples:
+    """What `log_samples` says about a batch.
+
+    Attributes:
+      new: one bool per item: it was not seen before in this run. Of equal items in one batch the first is new.
+      ids: one id per item: the caller's, or 16 hexadecimal digits of its content.
+      count: how many items there were.
+      batch: the number of the batch in the run.
+    """
+
+    __slots__ = ("batch", "count", "ids", "new")
+
+    def __init__(self, new: list[bool], ids: list[str], batch: int) -> None:
+        self.new, self.ids, self.batch = new, ids, batch
+        self.count = len(new)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<LoggedSamples: {sum(self.new)} of {self.count} new>"
+
+
+class SampleLog:
+    """The sample log of a run: its table, and the set of what was seen.
+
+    Seen-before is exact for the first million different items (18 MB; 64-bit fingerprints, so 3e-8 is the chance of any
+    confusion among them). Beyond that a filter of fixed size decides: it never takes a known item for a new one, and a
+    new one for a known one with the chance `seen.error`, 1e-4 at 4.5 million items in the default 16 MiB. The set is
+    kept in `data/seen` and survives resume; what a rewind abandoned counts as not seen. Each process that logs samples
+    has its own.
+
+    Args:
+      run: the run (or a scope of it); only asked for its folder, its attempt and its bill.
+      exact: how many items are told apart exactly; "always" for all of them, in memory that grows by 18 to 36 bytes
+      each. filter_bytes: the size of the filter.
+      inline_bytes: longer items lie in files of their own under `data/items`, and only their beginning in the table.
+      apart_bytes: of items longer than this only the beginning is kept (counted).
+    Raises:
+      BadInput: a limit that is none.
+    """
+
+    def __init__(
+        self,
+        run: Recorder,
+        *,
+        exact: int | str = 1_000_000,
+        filter_bytes: int = 16 * 1024 * 1024,
+        inline_bytes: int = 256 * 1024,
+        apart_bytes: int = 64 * 1024 * 1024,
+        curves: bool = True,
+    ) -> None:
+        if isinstance(exact, str) and exact != "always":
+            raise BadInput(f"SampleLog(exact={exact!r}): give how many items to tell apart exactly, or 'always'.")
+        self._run = run
+        self.seen = Seen(None if isinstance(exact, str) else int(exact), filter_bytes)
+        self.curves = curves
+        self._items = Items(run, inline_bytes, apart_bytes)
+        self._file = SeenFile(run.folder)
+        self._attempt: int | None = None
+        self._batch = 0
+        self._said_filter = False
+        self._clock_names = frozenset(clock_names(run))
+
+    def log_samples(
+        self,
+        recorder: Recorder,
+        items: Iterable[Any],
+        ids: Sequence[Any] | None = None,
+        group: Any = None,
+        **columns: Any,
+    ) -> LoggedSamples:
+        """Append one row per item to `samples`, through `recorder` (the run or a scope of it).
+
+        Args:
+          items: a list of texts or of anything structured, or an array whose first axis counts items.
+          ids: one id per item, where items have an identity beside their content (prompt 812).
+          group: one value per item, or one for all.
+          columns: name -> n values (list, array or tensor), one value for all, or a dict of those ("rewards" by
+            component becomes `rewards/<component>`). Clocks among them are taken as clocks. A column of another length
+            is cut or filled with None, and named.
+        Returns:
+          Which items are new. After a failure (counted) all count as seen.
+        """
+        found = _listed(items)
+        try:
+            return self._log(recorder, found, ids, group, columns)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            self._run.count(
+                "samples",
+                1,
+                f"log_samples() failed with {type(err).__name__}: {err}; training is not affected, (part of) this "
+                "batch is missing from the run",
+            )
+            return LoggedSamples([False] * len(found), [""] * len(found), self._batch)
+
+    def _log(
+        self, recorder: Recorder, items: list[Any], ids: Any, group: Any, columns: Mapping[str, Any]
+    ) -> LoggedSamples:
+        n = len(items)
+        self._follow_attempt()
+        if not n:
+            return LoggedSamples([], [], self._batch)
+        batch = self._batch
+        self._batch = batch + 1
+        prints, texts, sizes, special = self._items.read(items)
+        new, first_seen, fresh = self._look_up(prints, batch)
+        own_ids = [f"{key:016x}" if key is not None else "" for key in prints]
+        given = None if ids is None else self._column("ids", ids, n)
+        sample_ids = own_ids if given is None else [
+            own if one is None else str(one) for one, own in zip(given, own_ids, strict=True)
+        ]  # fmt: skip
+        clocks, clock_columns, values = self._sorted(columns, n)
+        if given is not None:
+            values["content"] = own_ids
+        if group is not None:
+            values["group"] = self._column("group", group, n)
+        values.update(special)
+        values.update(sample_id=sample_ids, item=texts, is_new=new, first_seen=first_seen, batch=[batch] * n)
+        for start, stop in _pieces(sizes):
+            part = {name: _slice(column, start, stop) for name, column in values.items()}
+            readings = {name: column[start:stop] for name, column in clock_columns.items()}
+            recorder.record("samples", part, stop - start, clock_columns=readings or None, **clocks)
+        self._remember(fresh, batch)
+        if self.curves:
+            known = [key for key in prints if key is not None]
+            diversity = (len(set(known)) + n - len(known)) / n
+            recorder.log(
+                {
+                    "samples/new": sum(new) / n,
+                    "samples/diversity": diversity,
+                    "samples/count": n,
+                    "samples/unique": self.seen.count,
+                },
+                **clocks,
+            )
+        return LoggedSamples(new, sample_ids, batch)
+
+    # -- seen before
+
+    def is_seen(self, item: Any) -> bool:
+        """Whether an item was logged before, without taking it in. What shows no content of its own never was."""
+        self._follow_attempt()
+        key = fingerprint_of(item)
+        return key is not None and key in self.seen
+
+    def unique(self) -> int:
+        """How many different items were logged, over all lives of the run that count."""
+        self._follow_attempt()
+        return self.seen.count
+
+    def _follow_attempt(self) -> None:
+        """At the first batch, and when the run was rewound: take in what counts as seen."""
+        attempt = int(getattr(getattr(self._run, "run", self._run), "attempt", 1))
+        if attempt == self._attempt:
+            return
+        self._attempt = attempt
+        self.reload()
+
+    def reload(self) -> None:
+        """Forget what was seen, and take it in again from the files of the run's effective history."""
+        self.seen.clear()
+        self._batch = 0
+        until = effective_until(self._run.folder)
+        blocks = 0
+        for attempt, time_ns, batch, prints in self._file.blocks():
+            if until is None or time_ns <= until.get(attempt, -1):
+                blocks += 1
+                for key in prints:
+                    self.seen.add(key, batch)
+                self._batch = max(self._batch, batch + 1)
+
+    def _look_up(self, prints: list[int | None], batch: int) -> tuple[list[bool], list[int | None], list[int]]:
+        add = self.seen.add
+        new: list[bool] = []
+        first_seen: list[int | None] = []
+        fresh: list[int] = []
+        for key in prints:
+            if key is None:
+                new.append(True)
+                first_seen.append(batch)
+                continue
+            first = add(key, batch)
+            if first == -1:
+                new.append(True)
+                first_seen.append(batch)
+                fresh.append(key)
+            else:
+                new.append(False)
+                first_seen.append(first if first >= 0 else None)
+        if self.seen.filtered and not self._said_filter:
+            self._said_filter = True
+            self._run.count(
+                "seen_filter",
+                1,
+                f"more than {self.seen.exact:,} different samples were logged; from here on a filter of "
+                f"{self.seen.filter_bytes:,} bytes says whether one is new, and takes a few new ones for known ones "
+                "(1 in 10,000 at 4.5 million in 16 MiB). Ask for SampleLog(exact='always') if that matters",
+            )
+        return new, first_seen, fresh
+
+    def _remember(self, fresh: list[int], batch: int) -> None:
+        if not fresh:
+            return
+        try:
+            self._file.append(fresh, batch, self._attempt or 1, _time_ns(self._run))
+        except OSError as err:
+            self._run.count(
+                "seen_not_kept",
+                1,
+                f"the set of seen samples could not be written ({err}); a resumed run will take them for new",
+            )
+
+    # -- columns
+
+    def _sorted(self, columns: Mapping[str, Any], n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """(clocks for all rows, clocks per row, columns), each column n long."""
+        clocks: dict[str, Any] = {}
+        clock_columns: dict[str, Any] = {}
+        values: dict[str, Any] = {}
+        for name, value in flatten({name: _whole(value) for name, value in columns.items()}):
+            if name in self._clock_names:
+                if _is_column(value):
+                    clock_columns[name] = _as_list(self._column(name, value, n))
+                elif value is not None:
+                    clocks[name] = value
+                continue
+            column = self._column(name, value, n)
+            if column is not None:
+                values[f"given/{name}" if name in _OWN or name in ("content", "group") else name] = column
+        for name, column in list(clock_columns.items()):
+            if any(type(reading) is not int for reading in column):
+                values[f"clock/{name}"] = clock_columns.pop(name)
+        return clocks, clock_columns, values
+
+    def _column(self, name: str, value: Any, n: int) -> Any:
+        """n values of a column: an array as it is, anything else a list of plain data; None if it cannot be kept."""
+        array = None if isinstance(value, (str, bytes, list, tuple)) else on_host(value)
+        if array is not None and array.ndim:
+            return array if len(array) == n else self._fitted(name, array.tolist(), n)
+        if not _is_column(value):
+            kept = plain(value)
+            if kept is UNSTORABLE:
+                self._odd_column(name, value)
+                return None
+            return [kept] * n
+        found = []
+        for one in value:
+            kept = plain(one)
+            if kept is UNSTORABLE:
+                self._odd_column(name, one)
+                kept = None
+            found.append(kept.tolist() if hasattr(kept, "tolist") else kept)
+        return found if len(found) == n else self._fitted(name, found, n)
+
+    def _fitted(self, name: str, found: list[Any], n: int) -> list[Any]:
+        self._run.count(
+            "sample_columns",
+            1,
+            f"log_samples({name}=…) has {len(found)} values for {n} items; what fits was kept, the rest is "
+            f"{'left out' if len(found) > n else 'empty'}",
+        )
+        return found[:n] + [None] * (n - len(found))
+
+    def _odd_column(self, name: str, value: Any) -> None:
+        self._run.count(
+            f"unstorable/{name}",
+            1,
+            f"log_samples({name}=…) holds a {type(value).__qualname__}, which a table cannot hold; that value was "
+            "left out",
+        )
+
+
+def _listed(items: Any) -> list[Any]:
+    if isinstance(items, list):
+        return items
+    if isinstance(items, (str, bytes)) or hasattr(items, "keys"):
+        return [items]
+    array = on_host(items)
+    if array is not None and array.ndim:
+        return list(array)
+    try:
+        return list(items)
+    except TypeError:
+        return [items]
+
+
+def _is_column(value: Any) -> bool:
+    if isinstance(value, (list, tuple, range)):
+        return True
+    if isinstance(value, (str, bytes, dict)):
+        return False
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) > 0
+    return hasattr(value, "__iter__")
+
+
+def _whole(value: Any) -> Any:
+    """A column of pandas looks like a dict; it is a list."""
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "items") else value
+
+
+def _as_list(column: Any) -> list[Any]:
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def _slice(column: Any, start: int, stop: int) -> Any:
+    return column[start:stop]
+
+
+def _pieces(sizes: list[int]) -> Iterable[tuple[int, int]]:
+    """Cut a batch so that no frame grows too large."""
+    start = total = 0
+    for index, size in enumerate(sizes):
+        if index > start and (total + size > _BYTES_PER_FRAME or index - start >= _ROWS_PER_FRAME):
+            yield start, index
+            start, total = index, 0
+        total += size
+    yield start, len(sizes)
+
+
+def _time_ns(run: Any) -> int:
+    """Now, as the journal of the run says it: the cut of a rewind is compared with it."""
+    offset = getattr(getattr(getattr(run, "run", run), "writer", None), "time_offset", None)
+    if offset is None:
+        return time.time_ns()
+    from rollbook.journal.writer import now
+
+    return int(now() + offset)

@@ -1,0 +1,345 @@
+"""What is wrong with a run folder, and saving what can be saved of it. Nothing found in it is executed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsLive
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.liveness import is_alive
+from rollbook.journal.locks import PageLock
+from rollbook.journal.segments import Segment
+from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.repair.lost_manifest import rebuilt, recall
+from rollbook.repair.salvage import rescue, whole_frames
+from rollbook.seal.one_pass import keep_aside
+from rollbook.storage.layout import PartName, data_folder, journal_folder, read_run, table_folder, write_run
+from rollbook.storage.parts import Part
+from rollbook.storage.pyramid import Pyramid
+from rollbook.storage.status import STALE_SECONDS, quiet_seconds
+
+__all__ = ["repair", "verify"]
+
+
+def verify(run: str | os.PathLike[str]) -> list[str]:
+    """What is wrong with a run, one sentence each; empty if it is sound. Reads everything and changes nothing.
+
+    A run that is being written is sound: what is unfinished at its end is not damage.
+    """
+    folder = os.fspath(run)
+    sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
+    return [*_page(folder), *_journal(folder), *sealed, *_files_of_rows(folder)]
+
+
+def _page(folder: str) -> Iterator[str]:
+    try:
+        about = read_run(folder)
+    except RollbookError as err:
+        yield str(err)
+        return
+    attempts = about.get("attempts")
+    if not isinstance(attempts, list) or not all(isinstance(entry, dict) for entry in attempts):
+        yield f"{folder}/run.json: its attempts are no list of objects, so rewinds cannot be followed"
+        return
+    numbers = [entry.get("n") for entry in attempts]
+    for entry in attempts:
+        if entry.get("parent") is not None and entry["parent"] not in numbers:
+            yield f"{folder}/run.json: attempt {entry.get('n')} names the parent {entry['parent']}, which is not there"
+
+
+def _journal(folder: str) -> Iterator[str]:
+    for info in list_writers(folder):
+        gone = info.closed is not None or is_alive(info.about) is False
+        if info.problem and gone:
+            yield info.problem
+        unsealed = 0
+        for name in _names(info.folder):
+            path = os.path.join(info.folder, name)
+            parsed = parse_name(name)
+            if parsed is None:
+                if gone and name.endswith(".tmp"):
+                    yield f"{path} was left half-written"
+                continue
+            unsealed += 1
+            try:
+                found = _segment(path) if parsed[0] == "seg" else _log(path, gone)
+            except FileNotFoundError:
+                continue
+            except (Damaged, NewerFormat, OSError) as err:
+                if gone or not _is_young(path):
+                    yield str(err)
+                continue
+            yield from (f"{path}: {text}" for text in found)
+        if unsealed and gone and is_alive(info.about) is False and info.closed is None:
+            yield (
+                f"writer {info.id} died and {unsealed} of its files are not sealed; they can be read as they are, and "
+                "`rollbook repair` seals them"
+            )
+
+
+def _segment(path: str) -> list[str]:
+    with Segment(path) as segment:
+        look = segment.look()
+        if look is None:
+            return []
+        data = segment.copy(look) or b""
+        for _ in segment.rows(data, look.first_seq):
+            pass
+        odd = segment.damaged_rows
+    return [f"{odd} rows have impossible sequence numbers"] if odd else []
+
+
+def _log(path: str, gone: bool) -> list[str]:
+    with FrameFile(path) as file:
+        for _ in file.frames():
+            pass
+        torn = file.torn_bytes() if gone else 0
+        found = [text for _, text in file.problems]
+    return [*found, *([f"{torn} bytes behind the last whole frame are torn"] if torn else [])]
+
+
+def _parts(folder: str) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of the sealed files."""
+    for table in _names(data_folder(folder)):
+        if table in ("journal", "keeper", "pyramid", "aside") or not os.path.isdir(
+            os.path.join(data_folder(folder), table)
+        ):
+            continue
+        for name in _names(table_folder(folder, table)):
+            path = os.path.join(table_folder(folder, table), name)
+            parsed = PartName.parse(name)
+            if parsed is None:
+                if name.endswith(".tmp") and not _is_young(path):
+                    yield path, f"{path} was left half-written by an interrupted sealing; the next one removes it"
+                continue
+            try:
+                part = Part(path, parsed)
+                for group in range(len(part.row_groups)):
+                    rows = part.read(row_groups=[group])
+                    rows.validate(full=True)
+                    if "seq" in rows.column_names and rows["seq"].null_count:
+                        raise Damaged(f"{path}: rows without a sequence number")
+            except FileNotFoundError:
+                continue
+            except Exception as err:  # whatever Arrow says about damaged bytes
+                yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
+
+
+def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of the levels of large parts."""
+    place = os.path.join(data_folder(folder), "pyramid")
+    for name in _names(place):
+        path = os.path.join(place, name)
+        table, _, part_name = name.removesuffix(".pyr").partition(".")
+        part_path = os.path.join(table_folder(folder, table), f"{part_name}.parquet")
+        parsed = PartName.parse(f"{part_name}.parquet")
+        if parsed is None or not name.endswith(".pyr"):
+            continue
+        try:
+            part = Part(part_path, parsed)
+            pyramid = Pyramid(path, rows=part.rows, first_seq=part.meta["first_seq"], last_seq=part.meta["last_seq"])
+            pyramid.read(pyramid.axes + pyramid.keys, 0, range(len(pyramid.rows)))
+        except (FileNotFoundError, Damaged):
+            continue  # of a part that is gone or broken, which is said there
+        except (ValueError, KeyError, TypeError, OSError) as err:
+            yield path, f"{err}; plots are read from the rows instead. `rollbook repair` removes it"
+
+
+def _files_of_rows(folder: str) -> Iterator[str]:
+    """Media and checkpoints whose rows are there and whose files are not."""
+    from rollbook.book.book import Book
+
+    try:
+        book = Book(folder)
+        rows = [
+            *((row["path"], "media", True) for row in _columns(book.media(attempts="all"), "path")),
+            *(
+                (row["path"], "checkpoint", row.get("kept") is not False)
+                for row in _columns(book.checkpoints(attempts="all"), "path", "kept")
+            ),
+        ]
+    except (RollbookError, OSError):
+        return
+    gone = {path for path, kind, kept in rows if not kept}
+    for path, kind, _ in rows:
+        if isinstance(path, str) and path and path not in gone and not os.path.exists(os.path.join(folder, path)):
+            yield f"{folder}: the {kind} {path!r} is not there any more"
+
+
+def _columns(table: Any, *names: str) -> list[dict[str, Any]]:
+    cells = {name: table[name].to_pylist() for name in names if name in table.column_names}
+    return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+
+
+def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
+    """Save what can be saved: seal what its writers left, bring damaged files back as far as they are whole.
+
+    Nothing is thrown away: what cannot be used is moved to data/aside. Safe to repeat.
+
+    Args:
+      run: the run's folder.
+      force: also where a writer on another host cannot be judged dead or alive, even if it was heard of a moment ago.
+    Returns:
+      What was done, one sentence each.
+    Raises:
+      RunIsLive: a writer of the run lives. OSError: the folder cannot be written.
+    """
+    from rollbook.seal.folder import seal
+
+    folder = os.fspath(run)
+    writers = list_writers(folder)
+    _refuse_if_live(folder, writers, force)
+    done = list(_repair_page(folder, writers))
+    is_new = _MADE_ANEW in done
+    done += _set_folders_aside(folder)
+    for info in writers:
+        done += _set_aside(folder, info)
+    done += _set_parts_aside(folder)
+    report = seal(folder, take_over=True)
+    if report.segments or report.frame_files:
+        done.append(str(report))
+    else:
+        done += report.problems
+    done += rescue(folder)
+    seal(folder, final=True, take_over=True)
+    if is_new:
+        done += recall(folder)
+    return done or ["nothing had to be done"]
+
+
+def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None:
+    for info in writers:
+        if info.closed is not None:
+            continue
+        alive = is_alive(info.about)
+        if alive:
+            raise RunIsLive(
+                f"repair({folder!r}): process {info.pid} on this host writes it (writer {info.id}). Let it finish, or "
+                "end it first"
+            )
+        quiet = quiet_seconds(folder, {})
+        if alive is None and not force and quiet <= STALE_SECONDS:
+            raise RunIsLive(
+                f"repair({folder!r}): writer {info.id} on host {info.host or 'unknown'} cannot be judged from here and "
+                f"was heard of {quiet:.0f} s ago. Wait a minute, or use force if you know that it is gone"
+            )
+
+
+_MADE_ANEW = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
+
+
+def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+    """A run.json that can be read, with a status that is true."""
+    with PageLock(folder):
+        yield from list(_repair_page_alone(folder, writers))
+
+
+def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+    path = os.path.join(folder, "run.json")
+    try:
+        about = read_run(folder)
+    except NewerFormat:
+        raise
+    except NotARun:
+        if os.path.exists(path):
+            keep_aside(folder, path)
+        about = rebuilt(folder, writers)
+        write_run(folder, about)
+        yield _MADE_ANEW
+    if about.get("status") == "running":
+        ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
+        attempts = about.get("attempts")
+        entry = attempts[-1] if isinstance(attempts, list) and attempts else None
+        if isinstance(entry, dict) and entry.get("status") == "running":
+            entry.update(status="crashed", ended=ended)
+        write_run(folder, {**about, "status": "crashed", "ended": ended})
+        yield "the run said it was running and no process writes it; its status is now crashed"
+
+
+def _last_time(info: WriterInfo) -> float:
+    """When a writer's last row was written, in unix seconds; 0 if nothing tells."""
+    closed = (info.closed or {}).get("time")
+    newest = float(closed) / 1e9 if isinstance(closed, (int, float)) else 0.0
+    for name in _names(info.folder):
+        path = os.path.join(info.folder, name)
+        parsed = parse_name(name)
+        try:
+            if parsed is not None and parsed[0] == "seg":
+                with Segment(path) as segment:
+                    newest = max([newest, *(row[1] / 1e9 for row in segment.committed())])
+            elif parsed is not None:
+                with FrameFile(path, info.time_offset) as file:
+                    newest = max([newest, *(frame[1] / 1e9 for frame in file.scan())])
+        except (OSError, Damaged, NewerFormat):
+            continue
+    return newest
+
+
+def _set_folders_aside(folder: str) -> list[str]:
+    """Move folders out of the way that have the name of a file."""
+    done = []
+    places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
+    for place in [*places, os.path.join(data_folder(folder), "keeper")]:
+        for name in _names(place):
+            path = os.path.join(place, name)
+            if os.path.isdir(path) and name != "cursors":
+                keep_aside(folder, path)
+                done.append(f"{path} is a folder where a file should be; it was set aside")
+    return done
+
+
+def _set_aside(folder: str, info: WriterInfo) -> list[str]:
+    """Move the frame files out of the journal in which a damaged frame hides what is behind it."""
+    done = []
+    for name in _names(info.folder):
+        path = os.path.join(info.folder, name)
+        parsed = parse_name(name)
+        if parsed is None and name.endswith(".tmp"):
+            os.unlink(path)
+            done.append(f"{path} was half-written; it is gone")
+        elif parsed is not None and parsed[0] == "log":
+            try:
+                with FrameFile(path) as file:
+                    whole = sum(1 for _ in file.frames())
+                    broken = bool(file.problems) or file.torn_bytes() > 0
+                    if not broken:
+                        continue
+                with open(path, "rb") as raw:
+                    more = sum(1 for _ in whole_frames(raw.read())) - whole
+                if more > 0:
+                    done.append(f"{path}: {more} whole frames lie behind a damaged one")
+                    keep_aside(folder, path)
+            except (Damaged, NewerFormat, OSError):
+                continue  # sealing sets it aside
+    return done
+
+
+def _set_parts_aside(folder: str) -> list[str]:
+    """Move Parquet files that cannot be read out of the way of the others; wrong pyramids are made again by merges."""
+    done = []
+    for path, problem in [*_parts(folder), *_pyramids(folder)]:
+        if path.endswith(".pyr"):
+            os.unlink(path)
+            done.append(f"{problem.partition(';')[0]}; it is gone")
+        elif path.endswith(".parquet") and os.path.isfile(path):
+            keep_aside(folder, path)
+            done.append(f"{problem}; it was set aside")
+    return done
+
+
+def _is_young(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime < 60.0
+    except OSError:
+        return True
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

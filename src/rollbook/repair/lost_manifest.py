@@ -1,0 +1,129 @@
+"""A run.json made anew where it was lost: from what the writers, the marks in the journal and the config file say."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import time
+from typing import Any
+
+from rollbook.book.book import Book
+from rollbook.book.pieces import Pieces
+from rollbook.book.tables import read_table
+from rollbook.journal import format as layout
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.layout import data_folder, read_json, read_run, write_run
+
+__all__ = ["rebuilt", "recall"]
+
+
+def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
+    """The page of a run as far as its writers tell; `recall` adds what the marks tell once all is sealed."""
+    name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
+    known = {info.id: dict(info.about) for info in writers}
+    gone = read_json(
+        os.path.join(data_folder(folder), "writers.json")
+    )  # whose folders were removed when all was sealed
+    for writer, about in (gone or {}).items():
+        if isinstance(about, dict):
+            known.setdefault(str(writer), about)
+    pages = [about for about in known.values() if about and not about.get("keeper")] or [{}]
+    numbers = sorted({_attempt(about) for about in pages})
+    mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
+    started = {n: _began(mains[n]) for n in numbers}
+    return {
+        "format": layout.VERSION,
+        "id": identity or name,
+        "project": os.path.basename(os.path.dirname(os.path.abspath(folder))),
+        "name": name or identity,
+        "nonce": next((str(about["nonce"]) for about in pages if about.get("nonce")), ""),
+        "status": "running",
+        "created": min(started.values()),
+        "ended": None,
+        "seed": None,
+        "group": None,
+        "tags": ["repaired"],
+        "notes": "run.json was lost; this page was made by rollbook repair",
+        "config": _config(folder),
+        "summary": {},
+        "clocks": list(dict.fromkeys(str(clock) for about in pages for clock in about.get("clocks") or ())),
+        "host": next((str(about["host"]) for about in pages if about.get("host")), ""),
+        "boot_id": next((str(about["boot_id"]) for about in pages if about.get("boot_id")), ""),
+        "attempts": [
+            {
+                "n": n,
+                "parent": numbers[i - 1] if i else None,
+                "cut": {"time": 2**62, "writers": {}} if i else None,
+                "started": started[n],
+                "ended": None,
+                "status": "running",
+                "writer": str(mains[n].get("writer") or ""),
+                "host": str(mains[n].get("host") or ""),
+                "offsets": {},
+            }
+            for i, n in enumerate(numbers)
+        ],
+    }
+
+
+def recall(folder: str) -> list[str]:
+    """Write into a page that was made anew what the run said of itself as it went: rewinds, last words, its summary."""
+    about = read_run(folder)
+    book = Book(folder)
+
+    def marks(found: dict[str, Pieces]) -> list[dict[str, Any]]:
+        run = book.context(found["marks"], "all")
+        table = read_table("marks", found["marks"], run.clocks, run.history, "all")
+        return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
+
+    entries = {entry["n"]: entry for entry in about["attempts"]}
+    rewinds = 0
+    for mark in book.files.read(["marks"], marks):
+        entry = entries.get(mark["attempt"])
+        said = _object(mark["payload"])
+        if entry is None:
+            continue
+        if mark["mark"] == "rewind" and (said.get("parent") is None or said["parent"] in entries):
+            entry.update(parent=said.get("parent"), cut=said.get("cut"), checkpoint=said.get("checkpoint"))
+            rewinds += 1
+        elif mark["mark"] == "summary" and isinstance(said.get("values"), dict):
+            about["summary"].update(said["values"])
+        elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(said.get("status"), str):
+            entry["status"] = said["status"]
+            if mark["attempt"] == max(entries):
+                about["status"] = said["status"]
+    write_run(folder, about)
+    return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
+
+
+def _attempt(about: dict[str, Any]) -> int:
+    number = about.get("attempt")
+    return number if type(number) is int and number > 0 else 1
+
+
+def _began(about: dict[str, Any]) -> float:
+    try:
+        return float(int(str(about.get("writer"))[:8], 16))  # a writer's id begins with its unix time
+    except ValueError:
+        return time.time()
+
+
+def _config(folder: str) -> dict[str, Any]:
+    """What total_config.py assigns, read as literals; {} if there is anything else in it."""
+    try:
+        with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:
+            (statement,) = ast.parse(file.read()).body
+        found = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else {}
+        plain = json.loads(json.dumps(found, default=repr))
+    except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _object(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

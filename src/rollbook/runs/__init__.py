@@ -1,0 +1,1 @@
+"""Many runs: finding, filtering, grouping."""

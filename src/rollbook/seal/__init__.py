@@ -1,0 +1,1 @@
+"""From the journal to Parquet: segments and frames become parts, and small parts become large ones."""

@@ -1,0 +1,380 @@
+"""Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over.
+
+A part is replaced by a merged one of the same first row: written beside, renamed over, the others unlinked. Whatever
+an interruption leaves behind is contained in the merged part, and readers pass over it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import Damaged
+from rollbook.storage.columns import cast, common_type, constant, from_numpy, join_tables, plain_text, to_numpy
+from rollbook.storage.encode import PartWriter
+from rollbook.storage.fills import Fills
+from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, journal_folder, table_folder
+from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.pyramid import pyramid_path
+from rollbook.storage.tabulate import Meta, long_table
+
+__all__ = ["SMALL_ROWS", "filled", "merge"]
+
+SMALL_ROWS = 1000
+"""Groups with fewer rows than this share one file when the run is over."""
+
+_AT_ONCE = 8
+_FIRST_TIER = 8192
+_LARGEST = 8 * 1024 * 1024
+"""Parts of this many rows are not merged while the run goes on: each row is rewritten four times at most."""
+
+
+def merge(run: str, *, final: bool, problems: list[str]) -> int:
+    """Merge parts of a run; how many became part of another.
+
+    Raises:
+      OSError: the disk is full. Nothing is lost by it.
+    """
+    merged = 0
+    shelf = PartShelf(run)
+    fills = _all_fills(shelf, problems) if final else None
+    for table in [*_tables(run), *(["marks"] if final else [])]:
+        parts = _listed(shelf, table)
+        _unlink_leftovers(run, table, parts)
+        streams: dict[tuple[str, int, str], list[Part]] = {}
+        for part in parts:
+            if part.name.kind != "merged":
+                streams.setdefault((part.meta["writer"], part.meta["lane"], part.meta["group"]), []).append(part)
+        try:
+            for stream in streams.values():
+                stream.sort(key=lambda part: int(part.meta["first_seq"]))
+            if not final:
+                merged += sum(_merge_tiers(stream) for stream in streams.values())
+                continue
+            small = [s for s in streams.values() if sum(part.rows for part in s) < SMALL_ROWS]
+            former = [part for part in parts if part.name.kind == "merged"]
+            if len(small) + len(former) > 1:
+                merged += _merge_small(run, table, [part for s in small for part in s], former, fills)
+            else:
+                small = []
+            for stream in streams.values():
+                if stream not in small and (len(stream) > 1 or _can_fill(stream[0], fills)):
+                    merged += _merge_parts(stream, fills)
+        except (Damaged, FileNotFoundError) as err:
+            problems.append(str(err))
+    if final and not problems:
+        for part in _listed(shelf, "fills"):
+            if not _has_segments(run, part.meta["writer"]):
+                os.unlink(part.path)  # they are in their rows now
+    _unlink_lone_pyramids(run)
+    return merged
+
+
+def _unlink_lone_pyramids(run: str) -> None:
+    """Levels whose part has been merged into another."""
+    folder = os.path.join(data_folder(run), "pyramid")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        table, _, part = name.removesuffix(".pyr").partition(".")
+        if not os.path.exists(os.path.join(table_folder(run, table), f"{part}.parquet")):
+            os.unlink(os.path.join(folder, name))
+
+
+def _has_segments(run: str, writer: str) -> bool:
+    try:
+        return any(name.endswith((".seg", ".log")) for name in os.listdir(os.path.join(journal_folder(run), writer)))
+    except OSError:
+        return False
+
+
+def _tables(run: str) -> list[str]:
+    try:
+        with os.scandir(data_folder(run)) as entries:
+            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES)
+    except OSError:
+        return []
+
+
+def _listed(shelf: PartShelf, table: str) -> list[Part]:
+    for _ in range(10):
+        try:
+            return list(shelf.parts(table))
+        except FileNotFoundError:
+            continue
+    return []
+
+
+def _unlink_leftovers(run: str, table: str, parts: list[Part]) -> None:
+    """Parts that are contained in another one are of no use any more."""
+    keep = {part.path for part in parts}
+    folder = table_folder(run, table)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        parsed = PartName.parse(name)
+        path = os.path.join(folder, name)
+        if parsed is not None and path not in keep:
+            try:
+                Part(path, parsed)
+            except Damaged:
+                continue  # unreadable is not the same as contained
+            os.unlink(path)
+
+
+# -- parts of one stream
+
+
+def _merge_tiers(stream: list[Part]) -> int:
+    """Merge eight or more neighbours of one size, the smallest sizes first."""
+    done = 0
+    again = True
+    while again:
+        again = False
+        for start, stop in _runs(stream):
+            if stop - start >= _AT_ONCE:
+                merged = _merge_parts(stream[start:stop], None)
+                done += merged
+                if merged:
+                    first = stream[start]
+                    stream[start:stop] = [Part(first.path, first.name)]
+                    again = True
+                break
+    return done
+
+
+def _runs(stream: list[Part]) -> Iterator[tuple[int, int]]:
+    """Stretches of neighbours of the same tier."""
+    start = 0
+    for stop in range(1, len(stream) + 1):
+        if stop == len(stream) or _tier(stream[stop]) != _tier(stream[start]):
+            if stream[start].rows < _LARGEST:
+                yield start, stop
+            start = stop
+
+
+def _tier(part: Part) -> int:
+    tier, rows = 0, part.rows
+    while rows >= _FIRST_TIER * 8 ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
+    """Write neighbouring parts of one stream as one, under the name of the first; how many went into it."""
+    first, last = parts[0].meta, parts[-1].meta
+    constants = {name: _common(parts, name) for name in ("scope", "at")}
+    schema, samples = _schema(parts, constants)
+    keys = list(dict.fromkeys(key for part in parts for key in part.meta["keys"]))
+    types = {key: t for part in parts for key, t in zip(part.meta["keys"], part.meta["types"], strict=False)}
+    meta: Meta = {
+        **first,
+        **constants,
+        "last_seq": max(part.meta["last_seq"] for part in parts),
+        "first_time": min(part.meta["first_time"] for part in parts),
+        "last_time": max(part.meta["last_time"] for part in parts),
+        "rows": sum(part.rows for part in parts),
+        "keys": keys,
+        "types": "".join(types[key] for key in keys) if types else "",
+        "clocks": list(dict.fromkeys(clock for part in parts for clock in part.meta["clocks"])),
+        "fields": _fields(parts, schema),
+    }
+    if "last" in last:
+        meta["last"], meta["last_clocks"] = last["last"], last["last_clocks"]
+    first_path = parts[0].path
+    _write(first_path, schema, samples, _aligned(parts, schema, constants, fills), meta, _levels_of(parts[0]))
+    for part in parts[1:]:
+        if part.path != first_path:
+            os.unlink(part.path)
+    return len(parts) if len(parts) > 1 else 0
+
+
+def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
+    """What the types of the merged columns do not say; columns without a common type have become JSON texts."""
+    found = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
+    for field in schema:
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            kinds = [part.schema.field(field.name).type for part in parts if field.name in part.schema.names]
+            if not all(pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_null(k) for k in kinds):
+                found[field.name] = {"rollbook": "json"}
+    return found
+
+
+def _common(parts: list[Part], name: str) -> Any:
+    """A constant of all parts, or None where it varies."""
+    values = {part.meta.get(name) for part in parts}
+    return values.pop() if len(values) == 1 else None
+
+
+def _schema(parts: list[Part], constants: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
+    """The columns of all parts together, and some rows of the largest one."""
+    schemas = [_widened(part.schema, part.meta, constants) for part in parts]
+    kinds: dict[str, list[pa.DataType]] = {}
+    for each in schemas:
+        for field in each:
+            kinds.setdefault(field.name, []).append(field.type)
+    schema = pa.schema([pa.field(name, common_type(found)) for name, found in kinds.items()])
+    largest = max(parts, key=lambda part: part.rows)
+    sample = largest.read(row_groups=[0])
+    return schema, _align(sample, schema, largest.meta, constants)
+
+
+def _widened(schema: pa.Schema, meta: Meta, constants: dict[str, Any]) -> pa.Schema:
+    """The schema with a column for each former constant that now varies."""
+    for name, value in constants.items():
+        if value is None and name not in schema.names and meta.get(name) is not None:
+            schema = schema.append(pa.field(name, pa.string()))
+    return schema
+
+
+def _aligned(
+    parts: list[Part], schema: pa.Schema, constants: dict[str, Any], fills: Fills | None
+) -> Iterator[pa.Table]:
+    for part in parts:
+        for group in range(len(part.row_groups)):
+            yield filled(_align(part.read(row_groups=[group]), schema, part.meta, constants), part.meta, fills)
+
+
+def _align(table: pa.Table, schema: pa.Schema, meta: Meta, constants: dict[str, Any]) -> pa.Table:
+    """The rows of a part in the columns of the merged one."""
+    arrays = []
+    for field in schema:
+        if field.name in table.column_names:
+            arrays.append(cast(table[field.name], field.type))
+        elif field.name in constants and meta.get(field.name) is not None:
+            arrays.append(constant(str(meta[field.name]), table.num_rows).dictionary_decode())
+        else:
+            arrays.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _can_fill(part: Part, fills: Fills | None) -> bool:
+    return bool(fills) and bool(part.meta.get("deferred"))
+
+
+def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
+    """The rows with the device values that came after they were sealed."""
+    if fills is None or not fills or not meta.get("deferred"):
+        return table
+    seqs = to_numpy(table["seq"])[0]
+    for key in meta["deferred"]:
+        name = key if key in table.column_names else f"value/{key}"
+        if name in table.column_names and table[name].null_count:
+            late = fills.column(meta["writer"], meta["lane"], key, seqs)
+            if late.null_count < table[name].null_count:
+                values, valid = to_numpy(table[name])
+                more, there = to_numpy(late)
+                mask = np.zeros(len(values), dtype=bool) if valid is None else ~valid
+                use = mask if there is None else mask & there
+                joined = np.where(use, more, values).astype(values.dtype)
+                known = np.ones(len(values), dtype=bool) if valid is None else valid | use
+                place = table.column_names.index(name)
+                table = table.set_column(place, table.schema.field(name), from_numpy(joined, known))
+    return table
+
+
+def _levels_of(part: Part) -> str:
+    """Where the pyramid of a part goes."""
+    if part.meta["table"] != "metrics" or part.meta["group"][0] == "R":
+        return ""
+    run = os.path.dirname(os.path.dirname(os.path.dirname(part.path)))
+    return pyramid_path(run, part.meta["table"], os.path.basename(part.path))
+
+
+def _write(
+    path: str, schema: pa.Schema, sample: pa.Table, tables: Iterator[pa.Table], meta: Meta, pyramid: str = ""
+) -> None:
+    writer = PartWriter(path, schema, sample, meta, pyramid)
+    try:
+        for table in tables:
+            writer.write(table)
+        writer.finish({**meta, "rows": writer.rows or meta["rows"]})
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+# -- small groups
+
+
+def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
+    """All small groups of a table in one file, rows of metrics in long form; how many parts went into it."""
+    number = 1 + max((part.name.first for part in former), default=-1)
+    pieces = [part.read() for part in former]
+    for part in parts:
+        rows = filled(part.read(), part.meta, fills)
+        if table == "metrics":
+            rows = long_table(rows, part.meta)
+        pieces.append(_with_identity(rows, part.meta))
+    whole = join_tables([_plain(piece) for piece in pieces])
+    whole = whole.sort_by([("time", "ascending"), ("seq", "ascending")])
+    everything = [*former, *parts]
+    keys = dict.fromkeys(key for part in everything for key in part.meta["keys"])
+    meta: Meta = {
+        "table": table,
+        "group": "R" if table == "metrics" else "F",
+        "writer": None,
+        "lane": None,
+        "attempt": None,
+        "scope": None,
+        "at": None,
+        "first_time": min(part.meta["first_time"] for part in everything),
+        "last_time": max(part.meta["last_time"] for part in everything),
+        "rows": whole.num_rows,
+        "keys": list(keys),
+        "types": "",
+        "clocks": list(dict.fromkeys(clock for part in everything for clock in part.meta["clocks"])),
+        "fields": _fields(everything, whole.schema),
+        "covers": sorted(cover for part in everything for cover in covers_of(part.meta)),
+    }
+    meta["writers"] = _lanes(meta["covers"])
+    path = os.path.join(table_folder(run, table), str(PartName("", -1, "merged", number)))
+    _write(path, whole.schema, whole, iter([whole]), meta)
+    for part in everything:
+        os.unlink(part.path)
+    return len(everything)
+
+
+def _lanes(covers: list[tuple[str, int, str, int, int]]) -> dict[str, dict[str, list[int]]]:
+    """{writer: {lane: [first seq, last seq]}} of what a merged part holds."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for writer, lane, _, first, last in covers:
+        known = found.setdefault(writer, {}).setdefault(str(lane), [first, last])
+        known[0], known[1] = min(known[0], first), max(known[1], last)
+    return found
+
+
+def _with_identity(table: pa.Table, meta: Meta) -> pa.Table:
+    """The rows with the constants of their part as columns."""
+    n = table.num_rows
+    for name in ("writer", "scope", "at"):
+        if name not in table.column_names:
+            table = table.append_column(name, constant(str(meta.get(name) or ""), n))
+    for name in ("lane", "attempt"):
+        if name not in table.column_names:
+            table = table.append_column(name, from_numpy(np.full(n, int(meta[name]), dtype=np.int64)))
+    if "index" not in table.column_names:
+        table = table.append_column("index", from_numpy(np.zeros(n, dtype=np.int64)))
+    return table
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Dictionary columns as text, so that rows can be sorted and joined."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    return table
+
+
+def _all_fills(shelf: PartShelf, problems: list[str]) -> Fills:
+    fills = Fills()
+    for part in _listed(shelf, "fills"):
+        try:
+            fills.add_table(part.meta["writer"], part.read())
+        except (Damaged, FileNotFoundError, KeyError) as err:
+            problems.append(str(err))
+    return fills

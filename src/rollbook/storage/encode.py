@@ -1,0 +1,193 @@
+"""How sealed columns are written: an encoding per column, chosen by trying on a sample, and files that appear whole.
+
+Byte-stream-split wins on noise, plain zstd by up to 3.3 times on rounded values, and neither can be known beforehand.
+Clocks, times and sequence numbers are delta-encoded. Only these have statistics: they are what readers skip by.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.storage.columns import plain_text, to_numpy
+from rollbook.storage.layout import METADATA_KEY, RESERVED, replace_file
+from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
+from rollbook.storage.tabulate import Meta, type_codes
+
+__all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
+
+ROW_GROUP_ROWS = 1024 * 1024
+ROW_GROUP_BYTES = 64 * 1024 * 1024
+"""A row group ends at whichever comes first: it is what a reader decodes at least."""
+
+TRAJECTORY_ROWS = 32 * 1024
+TRAJECTORY_BYTES = 4 * 1024 * 1024
+"""The same for `steps`, which are read one episode at a time."""
+
+_SAMPLE = 1024
+_LEVEL = 1
+
+
+def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
+    """(column -> Parquet encoding, columns with a dictionary) for rows like these."""
+    encodings: dict[str, str] = {}
+    dictionaries: list[str] = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        if pa.types.is_floating(kind):
+            encodings[name] = _float_encoding(column)
+        elif pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width in (32, 64)):
+            encodings[name] = "DELTA_BINARY_PACKED"
+        elif pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+            dictionaries.append(name)
+    return encodings, dictionaries
+
+
+def _float_encoding(column: pa.ChunkedArray) -> str:
+    """The smaller of byte-stream-split and plain, both under zstd, on four stretches of the column."""
+    n = len(column)
+    if n <= _SAMPLE:
+        cells = to_numpy(column)[0]
+    else:
+        quarter = _SAMPLE // 4
+        starts = [0, n // 3, 2 * n // 3, n - quarter]
+        cells = np.concatenate([to_numpy(column.slice(start, quarter))[0] for start in starts])
+    if not len(cells):
+        return "PLAIN"
+    data = np.ascontiguousarray(cells)
+    split = np.ascontiguousarray(data.view(np.uint8).reshape(len(data), data.dtype.itemsize).T)
+    plain_size = len(pa.compress(pa.py_buffer(data), codec="zstd", asbytes=True))
+    split_size = len(pa.compress(pa.py_buffer(split), codec="zstd", asbytes=True))
+    return "BYTE_STREAM_SPLIT" if split_size < plain_size else "PLAIN"
+
+
+def group_limits(table: str) -> tuple[int, int]:
+    """(rows, bytes) of a row group of this table at most."""
+    return (TRAJECTORY_ROWS, TRAJECTORY_BYTES) if table == "steps" else (ROW_GROUP_ROWS, ROW_GROUP_BYTES)
+
+
+class PartWriter:
+    """Writes one part, row group by row group, so that memory stays bounded. Nothing appears before `finish`.
+
+    Args:
+      path: where the part will be.
+      schema: of all tables to come.
+      sample: rows by which the encodings are chosen.
+      meta: what the part holds; its table and clocks count here.
+      pyramid: where the levels of the part go if it has many rows; "" for none.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema, sample: pa.Table, meta: Meta, pyramid: str = "") -> None:
+        self._clocks = list(meta["clocks"])
+        self._most_rows, self._most_bytes = group_limits(meta["table"])
+        self._path, self._pyramid_path = path, pyramid
+        self._pyramid: PyramidWriter | None = None
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._temporary = f"{path}.{os.getpid()}.tmp"
+        encodings, dictionaries = choose_encodings(sample)
+        statistics = [name for name in schema.names if name in encodings and _is_axis(name, schema)]
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = self._waiting_rows = 0
+        self._schema = schema
+        self.rows = 0
+        self._writer = pq.ParquetWriter(
+            self._temporary,
+            schema,
+            compression="zstd",
+            compression_level=_LEVEL,
+            use_dictionary=dictionaries,
+            column_encoding=encodings or None,
+            write_statistics=statistics,
+            store_schema=False,
+            write_page_checksum=True,
+            version="2.6",
+        )
+
+    def write(self, table: pa.Table) -> None:
+        """More rows, in order."""
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        self._waiting_rows += table.num_rows
+        # Another table like this one would overshoot by more than half of it.
+        if self._waiting_bytes + table.nbytes // 2 >= self._most_bytes or self._waiting_rows >= self._most_rows:
+            self._flush()
+
+    def finish(self, meta: Meta) -> None:
+        """Bring the file to the disk under its name."""
+        self._flush()
+        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
+        self._writer.close()
+        if self._pyramid is not None:
+            whose = {"rows": self.rows, "first_seq": meta["first_seq"], "last_seq": meta["last_seq"]}
+            self._pyramid.finish(whose)
+        replace_file(self._temporary, self._path)
+
+    def abandon(self) -> None:
+        """Leave no trace."""
+        if self._pyramid is not None:
+            self._pyramid.abandon()
+        try:
+            self._writer.close()
+        except (pa.ArrowException, OSError):
+            pass
+        try:
+            os.unlink(self._temporary)
+        except OSError:
+            pass
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.concat_tables(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+            if self._pyramid_path and self._pyramid is None and self.rows + table.num_rows >= MIN_ROWS:
+                self._start_pyramid()
+            for start in range(0, table.num_rows, self._most_rows):
+                rows = table.slice(start, self._most_rows)
+                self._writer.write_table(rows, row_group_size=self._most_rows)
+                if self._pyramid is not None:
+                    self._pyramid.add(rows)
+            self.rows += table.num_rows
+        self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+
+    def _start_pyramid(self) -> None:
+        numbers = [f.name for f in self._schema if type_codes(f.type) != "x" or f.name == "time"]
+        axes = [name for name in numbers if name in ("time", "seq") or name in self._clocks]
+        keys = [name for name in numbers if name not in axes and name not in RESERVED]
+        self._pyramid = PyramidWriter(self._pyramid_path, axes, keys)
+
+
+def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> None:
+    """Write a whole part at once; `pyramid` says where its levels go if it is large.
+
+    Raises:
+      OSError: no space, say; nothing is left behind.
+    """
+    most_rows, most_bytes = group_limits(meta["table"])
+    step = max(1, min(most_rows, int(most_bytes / max(1.0, table.nbytes / max(1, table.num_rows)))))
+    cut = step < table.num_rows
+    writer = PartWriter(path, _plain(table.slice(0, 0)).schema if cut else table.schema, table, meta, pyramid)
+    try:
+        for start in range(0, table.num_rows, step):
+            rows = table.slice(start, step)
+            writer.write(_plain(rows) if cut else rows)
+        writer.finish(meta)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without Arrow's dictionaries: a slice of a table carries the whole table's into its row group."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    return table
+
+
+def _is_axis(name: str, schema: pa.Schema) -> bool:
+    kind: Any = schema.field(name).type
+    return name in RESERVED or pa.types.is_integer(kind) or pa.types.is_timestamp(kind)

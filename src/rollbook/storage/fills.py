@@ -1,0 +1,106 @@
+"""Values that were still on a device when their row was written, found again by (writer, lane, seq) and key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.journal.frames import RawArray
+from rollbook.storage.columns import from_numpy
+
+__all__ = ["Fills"]
+
+NDArray = npt.NDArray[Any]
+
+
+class Fills:
+    """All values that came later, of one run.
+
+    A value that is not here is still pending, or was lost; both read as null, which is something else than NaN.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, int, str], dict[int, Any]] = {}
+        self._sorted: dict[tuple[str, int, str], tuple[int, NDArray, NDArray]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
+    @staticmethod
+    def rows_of(payload: Mapping[str, Any], lane: int) -> list[tuple[int, int, str, Any]]:
+        """(lane, seq, key, value) of what a fill frame brings. Raises for odd payloads, see `FrameTables.add`."""
+        seqs = _plain(payload["fill"])
+        target = payload.get("lane", lane)
+        has = payload.get("has") or {}
+        rows: list[tuple[int, int, str, Any]] = []
+        for key, cells in payload["columns"].items():
+            there = _plain(has[key]) if key in has else [True] * len(seqs)
+            for seq, value, is_there in zip(seqs, _plain(cells), there, strict=True):
+                if is_there and isinstance(value, (bool, int, float)):
+                    rows.append((int(target), int(seq), str(key), value))
+        return rows
+
+    def add(self, writer: str, lane: int, seq: int, key: str, value: Any) -> None:
+        """One value. The first one for a place stays."""
+        self._values.setdefault((writer, lane, key), {}).setdefault(seq, value)
+
+    def add_frame(self, writer: str, lane: int, payload: Mapping[str, Any]) -> None:
+        """What a fill frame of `lane` brings; nothing if it is odd."""
+        try:
+            rows = self.rows_of(payload, lane)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+            return
+        for target, seq, key, value in rows:
+            self.add(writer, target, seq, key, value)
+
+    def add_table(self, writer: str, table: pa.Table) -> None:
+        """The rows of a sealed part of fills."""
+        cells = {name: table[name].to_pylist() for name in ("to_lane", "to_seq", "key", "type", "value", "integer")}
+        for lane, seq, key, kind, value, integer in zip(*cells.values(), strict=True):
+            self.add(writer, lane, seq, key, bool(integer) if kind == "b" else integer if kind == "q" else value)
+
+    def of_row(self, writer: str, lane: int, seq: int) -> dict[str, Any]:
+        """All values that came for one row."""
+        return {
+            key: cells[seq]
+            for (whose, number, key), cells in self._values.items()
+            if whose == writer and number == lane and seq in cells
+        }
+
+    def has_all(self, writer: str, lane: int, keys: tuple[str, ...], seqs: NDArray) -> bool:
+        """Whether nothing is pending any more in these rows."""
+        return all(
+            self._values.get((writer, lane, key), {}).keys() >= set(seqs.tolist()) for key in keys
+        )  # fmt: skip
+
+    def column(self, writer: str, lane: int, key: str, seqs: NDArray) -> pa.Array:
+        """The values of a key for rows in order of seq; null where none came.
+
+        float64, or int64 or boolean where all values are that.
+        """
+        name = (writer, lane, key)
+        cells = self._values.get(name)
+        if not cells:
+            return pa.nulls(len(seqs), pa.float64())
+        known = self._sorted.get(name)
+        if known is None or known[0] != len(cells):
+            places = np.fromiter(sorted(cells), dtype=np.int64, count=len(cells))
+            kinds = {type(value) for value in cells.values()}
+            dtype = np.bool_ if kinds == {bool} else np.int64 if kinds == {int} else np.float64
+            try:
+                values = np.fromiter((cells[seq] for seq in places.tolist()), dtype=dtype, count=len(cells))
+            except OverflowError:
+                values = np.array([float(cells[seq]) for seq in places.tolist()])
+            known = self._sorted[name] = (len(cells), places, values)
+        _, places, values = known
+        at = np.minimum(np.searchsorted(places, seqs), len(places) - 1)
+        valid = places[at] == seqs
+        return from_numpy(values[at], None if valid.all() else valid)
+
+
+def _plain(cells: Any) -> list[Any]:
+    return cells.rows() if isinstance(cells, RawArray) else list(cells)

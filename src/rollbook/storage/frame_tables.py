@@ -1,0 +1,306 @@
+"""Frames of the journal as Arrow tables: rare rows in long form, chunks column by column, marks, late device values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.clocks import UNKNOWN
+from rollbook.journal.frames import RawArray
+from rollbook.journal.rows import column
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.columns import any_column, dictionary, from_numpy, strings, time_array
+from rollbook.storage.fills import Fills
+from rollbook.storage.layout import value_name
+from rollbook.storage.tabulate import Meta, as_float, long_cells, seq_range, type_codes
+
+__all__ = ["FrameTables", "group_of"]
+
+NDArray = npt.NDArray[Any]
+
+
+def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """(table, group) of a frame: frames of one group of a lane lie in the same sealed files, in order."""
+    if "mark" in payload:
+        return "marks", "F"
+    if "fill" in payload:
+        return "fills", "F"
+    table = str(payload.get("table") or "other")
+    if "keys" in payload:
+        return table, "F" if table == "timings" else "R"
+    if table == "metrics":
+        names = "\n".join(sorted(map(str, payload.get("columns") or ())))
+        return table, "F" + hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return table, "F"
+
+
+class FrameTables:
+    """Collects frames of one lane and gives them back as tables, one a group.
+
+    Args:
+      info: the writer.
+      lane: whose frames they are.
+      fills: where the values of deferred keys of rare rows are.
+    Attributes:
+      problems: frames that made no sense and were left out.
+    """
+
+    def __init__(self, info: WriterInfo, lane: int, fills: Fills | None = None) -> None:
+        self.info, self.lane, self.fills = info, lane, fills
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self.problems: list[str] = []
+
+    def add(self, seq: int, time_ns: int, payload: Mapping[str, Any]) -> None:
+        """One frame, in order of seq."""
+        try:
+            name = group_of(payload)
+            group = self._groups.get(name)
+            if group is None:
+                group = self._groups[name] = _Group(self.info)
+            found = _cells_of(self, seq, payload)
+            if found is not None:
+                group.add(seq, time_ns, payload, *found)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as err:
+            if len(self.problems) < 100:
+                where = f"frame {seq} of lane {self.lane} of writer {self.info.id}"
+                self.problems.append(f"{where} makes no sense ({err!r:.200}); it was left out")
+
+    def tables(self) -> list[tuple[Meta, pa.Table]]:
+        """(description, table) of each group."""
+        return [group.build(*name, self.lane) for name, group in self._groups.items() if group.rows]
+
+
+class _Group:
+    """The frames of one group: what their rows share once a frame, value columns chunk by chunk."""
+
+    def __init__(self, info: WriterInfo) -> None:
+        self._info = info
+        self.rows = 0
+        self._seqs: list[int] = []
+        self._times: list[int] = []
+        self._lengths: list[int] = []
+        self._scopes: list[str] = []
+        self._ats: list[str] = []
+        self._clocks: list[list[int]] = []
+        self._own_times: list[tuple[int, NDArray]] = []
+        self._own_clocks: dict[str, list[tuple[int, NDArray]]] = {}
+        self._columns: dict[str, list[Any]] = {}
+
+    def add(self, seq: int, time_ns: int, payload: Mapping[str, Any], n: int, columns: Mapping[str, Any]) -> None:
+        """n rows. Raises before anything is kept if the frame is odd."""
+        clocks = _readings(payload.get("clocks"), len(self._info.clocks))
+        own_times = None
+        if "time_column" in payload:
+            own_times = _int64(column(payload, "time_column", n)) + self._info.time_offset
+        own_clocks = {str(name): _int64(column(payload["clock_columns"], name, n)) for name in _names(payload)}
+        scope, at = str(payload.get("scope") or ""), str(payload.get("at") or "")
+        # From here on nothing can fail.
+        if own_times is not None:
+            self._own_times.append((self.rows, own_times))
+        for name, cells in own_clocks.items():
+            self._own_clocks.setdefault(name, []).append((self.rows, cells))
+        place = len(self._seqs)
+        for name in columns if self._columns.keys() == columns.keys() else {**self._columns, **columns}:  # in order
+            self._columns.setdefault(name, [None] * place).append(columns.get(name))
+        self._seqs.append(seq)
+        self._times.append(time_ns)
+        self._lengths.append(n)
+        self._scopes.append(scope)
+        self._ats.append(at)
+        self._clocks.append(clocks)
+        self.rows += n
+
+    def build(self, table: str, kind: str, lane: int) -> tuple[Meta, pa.Table]:
+        """(description, table)."""
+        lengths = np.array(self._lengths, dtype=np.int64)
+        single = bool((lengths == 1).all())
+        seq = _spread(np.array(self._seqs, dtype=np.int64), lengths)
+        times = _spread(np.array(self._times, dtype=np.int64), lengths)
+        for start, cells in self._own_times:
+            times[start : start + len(cells)] = cells
+        names, arrays = ["time"], [time_array(times)]
+        known: list[str] = []
+        last_clocks: dict[str, int] = {}
+        for name, readings in self._all_clocks(lengths):
+            valid = readings != UNKNOWN
+            if valid.any():
+                known.append(name)
+                names.append(name)
+                arrays.append(from_numpy(readings, None if valid.all() else valid))
+                if valid[-1]:
+                    last_clocks[name] = int(readings[-1])
+        constants: Meta = {}
+        for name, words in (("scope", self._scopes), ("at", self._ats)):
+            constants[name] = words[0] if len(set(words)) == 1 else None
+            if constants[name] is None:
+                names.append(name)
+                arrays.append(dictionary(_spread(np.array(words, dtype=object), lengths).tolist()))
+        if single or kind == "R":  # the lines of a rare row are one row
+            index = np.zeros(self.rows, dtype=np.int64)
+        else:
+            index = np.arange(self.rows, dtype=np.int64) - _spread(np.cumsum(lengths) - lengths, lengths)
+        names += ["seq", "index"]
+        arrays += [from_numpy(seq), from_numpy(index)]
+        values = self._values(kind, lengths)
+        fields = {name: extra for name, _, extra in values if extra}
+        names += [name for name, _, _ in values]
+        arrays += [array for _, array, _ in values]
+        keys = list(self._columns)
+        meta: Meta = {
+            "table": table,
+            "group": kind,
+            "writer": self._info.id,
+            "lane": lane,
+            "attempt": self._info.attempt,
+            **constants,
+            "keys": keys,
+            "types": "".join(type_codes(array.type) for _, array, _ in values),
+            "clocks": known,
+            "fields": fields,
+            **seq_range(seq, times),
+        }
+        if kind == "R":
+            meta["keys"], meta["types"] = list(dict.fromkeys(chain.from_iterable(self._columns["key"]))), ""
+        elif table == "metrics":
+            meta["last_clocks"] = last_clocks
+            meta["last"] = {
+                key: array[self.rows - 1].as_py()
+                for key, (_, array, _) in zip(keys, values, strict=True)
+                if array[self.rows - 1].is_valid
+            }
+        return meta, pa.Table.from_arrays(arrays, names=names)
+
+    def _all_clocks(self, lengths: NDArray) -> list[tuple[str, NDArray]]:
+        """(clock, reading of each row)."""
+        readings = np.array(self._clocks, dtype=np.int64).reshape(len(self._clocks), len(self._info.clocks))
+        found = {name: _spread(readings[:, i], lengths) for i, name in enumerate(self._info.clocks)}
+        for name, pieces in self._own_clocks.items():
+            cells = found.setdefault(name, np.full(self.rows, UNKNOWN, dtype=np.int64))
+            for start, own in pieces:
+                part = cells[start : start + len(own)]
+                part[:] = np.where(own == UNKNOWN, part, own)
+        return list(found.items())
+
+    def _values(self, kind: str, lengths: NDArray) -> list[tuple[str, pa.Array, dict[str, str]]]:
+        """(column, array, what its type does not say)."""
+        if kind == "R":
+            return [(name, array, {}) for name, array in _long_arrays(self._columns)]
+        found = []
+        for key, chunks in self._columns.items():
+            array, extra = _join(chunks, lengths)
+            texts = {k.decode(): v.decode() for k, v in extra.items()} if extra else {}
+            found.append((value_name(key, self._info.clocks), array, texts))
+        return found
+
+
+def _long_arrays(columns: Mapping[str, list[Any]]) -> list[tuple[str, pa.Array]]:
+    """The columns of rare rows; their types do not depend on what is in them."""
+    flat = {name: list(chain.from_iterable(chunks)) for name, chunks in columns.items()}
+    integers = flat["integer"]
+    valid = np.fromiter((cell is not None for cell in integers), dtype=bool, count=len(integers))
+    cells = np.fromiter((cell or 0 for cell in integers), dtype=np.int64, count=len(integers))
+    no_digits = all(cell is None for cell in flat["digits"])
+    return [
+        ("key", dictionary(flat["key"])),
+        ("type", dictionary(flat["type"])),
+        ("value", from_numpy(np.array(flat["value"], dtype=np.float64))),
+        ("integer", from_numpy(cells, valid)),
+        ("digits", pa.nulls(len(integers), pa.string()) if no_digits else strings(flat["digits"])),
+    ]
+
+
+def _cells_of(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]] | None:
+    """(rows, columns) of a frame; None if it has no rows. Columns are lists or RawArrays of that length."""
+    if "mark" in payload:
+        return _mark(payload)
+    if "fill" in payload:
+        return _fill(payload, tables.lane)
+    if "keys" in payload:
+        return _rare(tables, seq, payload)
+    n = int(payload.get("n", 1))
+    given: Mapping[str, Any] = payload["columns"]
+    lengths = {len(cells) for cells in given.values() if isinstance(cells, (list, RawArray))}
+    if n < 1 or (n > 1 and lengths != {n}):
+        raise ValueError(f"{n} rows with columns of lengths {sorted(lengths)}")
+    return n, {str(name): _cells(given, name, n) for name in given}
+
+
+def _rare(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]] | None:
+    pairs = dict(zip(map(str, payload["keys"]), payload["values"], strict=True))
+    if tables.fills is not None and isinstance(payload.get("deferred"), list):
+        pairs.update(tables.fills.of_row(tables.info.id, tables.lane, seq))
+    pairs = {key: value for key, value in pairs.items() if isinstance(value, (bool, int, float))}
+    if not pairs:
+        return None
+    if payload.get("table") == "timings":
+        return len(pairs), {"name": list(pairs), "seconds": [as_float(value) for value in pairs.values()]}
+    return len(pairs), long_cells(list(pairs), list(pairs.values()))
+
+
+def _mark(payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+    rest = {str(k): v for k, v in payload.items() if k not in ("mark", "scope", "at", "clocks", "keys")}
+    keys = json.dumps([str(key) for key in payload.get("keys") or ()])
+    return 1, {"mark": [str(payload["mark"])], "keys": [keys], "payload": [json.dumps(rest, default=repr)]}
+
+
+def _fill(payload: Mapping[str, Any], lane: int) -> tuple[int, Mapping[str, Any]] | None:
+    rows = Fills.rows_of(payload, lane)
+    if not rows:
+        return None
+    lanes, seqs, keys, values = zip(*rows, strict=True)
+    return len(rows), {"to_lane": list(lanes), "to_seq": list(seqs), **long_cells(list(keys), values)}
+
+
+def _readings(found: Any, n: int) -> list[int]:
+    """n clock readings, whatever a frame holds."""
+    readings = found if isinstance(found, list) else []
+    if len(readings) == n and all(type(cell) is int and UNKNOWN <= cell < 2**63 for cell in readings):
+        return readings
+    clean = [cell if type(cell) is int and UNKNOWN <= cell < 2**63 else UNKNOWN for cell in readings[:n]]
+    return clean + [UNKNOWN] * (n - len(clean))
+
+
+def _names(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    own = payload.get("clock_columns")
+    return own if isinstance(own, Mapping) else {}
+
+
+def _spread(cells: NDArray, lengths: NDArray) -> NDArray:
+    """What each frame says, for each of its rows; a fresh array."""
+    return np.repeat(cells, lengths)
+
+
+def _cells(columns: Mapping[str, Any], name: str, n: int) -> Any:
+    value = columns[name]
+    if isinstance(value, RawArray) and value.shape and value.shape[0] == n:
+        return value
+    return column(columns, name, n)
+
+
+def _int64(cells: Any) -> NDArray:
+    if isinstance(cells, RawArray):
+        return cells.to_numpy().astype(np.int64)
+    return np.array([UNKNOWN if cell is None else int(cell) for cell in cells], dtype=np.int64)
+
+
+def _join(chunks: list[Any], lengths: NDArray) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+    """The pieces of one column (a list, a RawArray, or None where a chunk lacks it) as one array."""
+    if all(isinstance(chunk, RawArray) for chunk in chunks):
+        kinds = {(chunk.dtype, chunk.shape[1:]) for chunk in chunks}
+        if len(kinds) == 1:
+            ((dtype, inner),) = kinds
+            whole = RawArray(dtype, (int(lengths.sum()), *inner), b"".join(chunk.data for chunk in chunks))
+            return any_column(whole)
+    cells: list[Any] = []
+    for chunk, n in zip(chunks, lengths.tolist(), strict=True):
+        cells += [None] * n if chunk is None else chunk.rows() if isinstance(chunk, RawArray) else chunk
+    if all(type(cell) is str for cell in cells) and len(set(cells)) * 4 <= len(cells):
+        return dictionary(cells), None
+    return any_column(cells)

@@ -1,0 +1,264 @@
+"""Sealed parts: Parquet files that say in their metadata what they hold, found, opened and read column by column."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.errors import Damaged
+from rollbook.storage.columns import strings
+from rollbook.storage.layout import METADATA_KEY, PartName, table_folder
+from rollbook.storage.tabulate import Meta
+
+__all__ = ["Part", "PartShelf", "covers_of", "uncovered"]
+
+
+class Part:
+    """One sealed file.
+
+    Attributes:
+      path, name: where it is, and its name taken apart.
+      meta: what it holds; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
+      rows, schema: as the footer says.
+
+    Raises:
+      FileNotFoundError: it has been merged into another one; list again.
+      Damaged: no Parquet file, or not one of ours.
+    """
+
+    __slots__ = ("_footer", "_stat", "_words", "meta", "name", "path", "rows", "schema")
+
+    def __init__(self, path: str, name: PartName) -> None:
+        self.path, self.name = path, name
+        self._stat = _stat(path)
+        self._footer: pq.FileMetaData | None = None
+        self._words: dict[str, list[pa.Array]] = {}
+        with self._open() as file:
+            self._footer = file.metadata
+            self.schema: pa.Schema = file.schema_arrow
+        self.rows: int = self._footer.num_rows
+        text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
+        try:
+            meta = json.loads(text) if text else None
+            if not isinstance(meta, dict) or not meta["group"]:
+                raise Damaged(f"{path} does not say what it holds: it was not written by rollbook")
+            covers_of(meta)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
+        self.meta: Meta = meta
+
+    def is_same(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        return _stat(self.path) == self._stat
+
+    def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
+        try:
+            file = pq.ParquetFile(
+                self.path,
+                metadata=self._footer,
+                read_dictionary=dictionaries,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as err:
+            raise Damaged(f"{self.path} cannot be read as Parquet: {err}") from None
+        if not self.is_same():
+            file.close()
+            raise FileNotFoundError(f"{self.path} was replaced")
+        return file
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self.schema.names
+        return names
+
+    def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Columns of the part, all rows or those of some row groups.
+
+        Raises:
+          Damaged: the file's content is not what its footer says.
+        """
+        names = None if columns is None else [name for name in columns if name in self.schema.names]
+        threads = self.rows > 50_000
+        with self._open() as file:
+            try:
+                if row_groups is None:
+                    return file.read(columns=names, use_threads=threads)
+                return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
+            except (pa.ArrowException, OSError, ValueError) as err:
+                raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+
+    def groups_with(self, column: str, word: str) -> list[int]:
+        """The row groups in which a column of texts has `word` somewhere; all of them if it holds no texts.
+
+        Looked up in the column's dictionaries, which are read once and kept: a column of few different texts costs a
+        few bytes for each of them, however many rows there are.
+
+        Raises:
+          Damaged: as `read` does.
+        """
+        if column not in self.schema.names:
+            return []
+        groups = range(len(self.row_groups))
+        if not pa.types.is_string(self.schema.field(column).type):
+            return list(groups)
+        if column not in self._words:
+            with self._open([column]) as file:
+                try:
+                    self._words[column] = [
+                        _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
+                        for group in groups
+                    ]
+                except (pa.ArrowException, OSError, ValueError) as err:
+                    raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+        return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
+
+    @property
+    def row_groups(self) -> list[int]:
+        """The number of rows of each row group."""
+        assert self._footer is not None
+        return [self._footer.row_group(i).num_rows for i in range(self._footer.num_row_groups)]
+
+    def null_count(self, column: str) -> int:
+        """How many rows lack a column; from the footer if it knows."""
+        if column not in self.schema.names:
+            return self.rows
+        assert self._footer is not None
+        index, total = self.schema.names.index(column), 0
+        for group in range(self._footer.num_row_groups):
+            found = self._footer.row_group(group).column(index)
+            if found.path_in_schema != column or not found.is_stats_set or not found.statistics.has_null_count:
+                return int(self.read([column])[column].null_count)
+            total += found.statistics.null_count
+        return total
+
+    def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
+        """(smallest, largest) of a column in a row group, if the footer knows."""
+        assert self._footer is not None
+        try:
+            index = self.schema.names.index(column)
+            found = self._footer.row_group(row_group).column(index)
+        except (ValueError, IndexError):
+            return None
+        if found.path_in_schema != column or not found.is_stats_set or not found.statistics.has_min_max:
+            return None
+        return found.statistics.min_raw, found.statistics.max_raw
+
+
+class PartShelf:
+    """The sealed parts of one run, opened once and remembered while their files stay the same.
+
+    Args:
+      run: the run's folder.
+    Attributes:
+      problems: path -> why a file could not be used.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._known: dict[str, dict[str, Part]] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._listed: dict[str, list[Part]] = {}
+        self.problems: dict[str, str] = {}
+
+    def parts(self, table: str) -> list[Part]:
+        """All parts of a table that are not contained in another one, in order of name.
+
+        Raises:
+          FileNotFoundError: a part was replaced while it was being opened; ask again.
+        """
+        folder = table_folder(self._run, table)
+        try:
+            stat = os.stat(folder)
+            stamp = (stat.st_mtime_ns, stat.st_ino)
+            if self._stamps.get(table) == stamp:
+                return self._listed[table]
+            with os.scandir(folder) as entries:
+                found = {entry.name: entry for entry in entries}
+        except (FileNotFoundError, NotADirectoryError):
+            self._known.pop(table, None)
+            self._stamps.pop(table, None)
+            return []
+        known = self._known.setdefault(table, {})
+        for gone in known.keys() - found.keys():
+            del known[gone]
+        for name in sorted(found):
+            parsed = PartName.parse(name)
+            if parsed is not None:
+                self._open(known, found[name], parsed)
+        parts = [known[name] for name in sorted(known)]
+        self._listed[table] = uncovered(parts)
+        # A folder that changed within the clock's grain is listed again next time.
+        if time.time_ns() - stamp[0] > 100_000_000:
+            self._stamps[table] = stamp
+        return self._listed[table]
+
+    def _open(self, known: dict[str, Part], entry: os.DirEntry[str], name: PartName) -> None:
+        part = known.get(entry.name)
+        if part is not None:
+            if part.is_same():
+                return
+            del known[entry.name]
+        try:
+            known[entry.name] = Part(entry.path, name)
+            self.problems.pop(entry.path, None)
+        except Damaged as err:
+            self.problems[entry.path] = str(err)
+
+
+def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
+    """The ranges that a part holds completely: (writer, lane, group, first seq, last seq)."""
+    if "covers" in meta:
+        return [(str(w), int(lane), str(g), int(a), int(b)) for w, lane, g, a, b in meta["covers"]]
+    return [(meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"])]
+
+
+def uncovered(parts: Sequence[Part]) -> list[Part]:
+    """The parts that no other part contains: the others are what an interrupted merge leaves behind."""
+    holders: dict[tuple[str, int, str], list[tuple[int, int, int]]] = {}
+    ranges = [covers_of(part.meta) for part in parts]
+    for i, own in enumerate(ranges):
+        for writer, lane, group, first, last in own:
+            holders.setdefault((writer, lane, group), []).append((first, last, i))
+
+    def around(i: int, cover: tuple[str, int, str, int, int]) -> set[int]:
+        first, last = cover[3:]
+        return {j for a, b, j in holders[cover[:3]] if j != i and a <= first and last <= b}
+
+    kept = []
+    for i, part in enumerate(parts):
+        inside = set.intersection(*(around(i, cover) for cover in ranges[i])) if ranges[i] else set()
+        # Of two parts with the same rows the first by name stays.
+        if not any(j < i or ranges[j] != ranges[i] for j in inside):
+            kept.append(part)
+    return kept
+
+
+def _words_of(column: pa.ChunkedArray) -> pa.Array:
+    """The different texts in a column that was read with its dictionaries."""
+    words = []
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(chunk.type):  # a dictionary may hold texts that no row of the group has
+            words.append(chunk.dictionary.take(chunk.indices.unique().drop_null()))
+        else:
+            words.append(chunk.unique())
+    return pa.concat_arrays(words) if words else pa.nulls(0, pa.string())
+
+
+def _has(words: pa.Array, word: str) -> bool:
+    wanted = strings([word])[0]  # pa.scalar would load pandas
+    return bool(words.index(wanted.cast(words.type)).as_py() >= 0)
+
+
+def _stat(path: str) -> tuple[int, int, int]:
+    stat = os.stat(path)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino

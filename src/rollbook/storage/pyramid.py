@@ -1,0 +1,244 @@
+"""Levels of a large part: per column the extremes and sums of every 2^k rows, so that a plot costs its pixels.
+
+    magic, blocks, index (JSON), tail (offset, length and checksum of the index, magic)
+
+A block belongs to a row group of the part. Within it levels follow each other, 2^8 rows a bucket, then 2^10, …;
+within a level columns; and a column of a level is five arrays of as many 8-byte numbers as there are buckets:
+
+    axes (time, seq, clocks), int64:  first, last, min, max, count of known readings
+    keys, float64:                    min, max and sum of the finite values, their count, the count of the others
+
+So the answer for one key at one level is one read per block. Derived data: without it everything is read from the part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.storage.columns import to_numpy
+from rollbook.storage.layout import data_folder, replace_file
+
+__all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter", "pyramid_path"]
+
+MIN_ROWS = 1 << 16
+"""Parts with fewer rows are read as they are."""
+
+_MAGIC = b"RBKPYR1\n"
+_TAIL = struct.Struct("<QII8s")
+_BASE_BITS, _STEP_BITS, _MOST_LEVELS = 8, 2, 8
+_NO_MIN, _NO_MAX = 2**63 - 1, -(2**63)
+
+NDArray = npt.NDArray[Any]
+
+
+def pyramid_path(run: str, table: str, part_name: str) -> str:
+    """Where the levels of a part are."""
+    return os.path.join(data_folder(run), "pyramid", f"{table}.{part_name.removesuffix('.parquet')}.pyr")
+
+
+def level_sizes(rows: int) -> list[int]:
+    """The number of buckets of each level of a block of `rows` rows."""
+    sizes = [-(-rows // (1 << _BASE_BITS))]
+    while sizes[-1] > 1 and len(sizes) < _MOST_LEVELS:
+        sizes.append(-(-sizes[-1] // (1 << _STEP_BITS)))
+    return sizes
+
+
+def bucket_rows(level: int) -> int:
+    """How many rows a bucket of a level stands for."""
+    return 1 << (_BASE_BITS + _STEP_BITS * level)
+
+
+class PyramidWriter:
+    """Writes the levels of one part, block by block. Nothing appears before `finish`.
+
+    Args:
+      path: where the pyramid will be.
+      axes, keys: the columns of both kinds, by their names in the part.
+    """
+
+    def __init__(self, path: str, axes: Sequence[str], keys: Sequence[str]) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._path, self._temporary = path, f"{path}.{os.getpid()}.tmp"
+        self._axes, self._keys = list(axes), list(keys)
+        self._blocks: list[tuple[int, int]] = []
+        self._file = open(self._temporary, "wb")  # noqa: SIM115  closed by finish or abandon
+        self._file.write(_MAGIC)
+
+    def add(self, table: pa.Table) -> None:
+        """The rows of one row group."""
+        self._blocks.append((self._file.tell(), table.num_rows))
+        columns = [_axis_levels(table[name]) for name in self._axes]
+        columns += [_key_levels(table[name]) for name in self._keys]
+        for level in range(len(level_sizes(table.num_rows))):
+            for levels in columns:
+                self._file.write(np.ascontiguousarray(levels[level]).tobytes())
+
+    def finish(self, identity: dict[str, Any]) -> None:
+        """Write the index and bring the file to the disk. `identity` says which part it belongs to."""
+        text = json.dumps({"axes": self._axes, "keys": self._keys, "blocks": self._blocks, **identity}).encode()
+        offset = self._file.tell()
+        self._file.write(text + _TAIL.pack(offset, len(text), zlib.crc32(text), _MAGIC))
+        self._file.close()
+        replace_file(self._temporary, self._path)
+
+    def abandon(self) -> None:
+        """Leave no trace."""
+        self._file.close()
+        try:
+            os.unlink(self._temporary)
+        except OSError:
+            pass
+
+
+def _starts(n: int, step: int) -> NDArray:
+    return np.arange(0, n, step)
+
+
+def _axis_levels(column: pa.ChunkedArray) -> list[NDArray]:
+    """[5, buckets] int64 of each level: first, last, min, max, count."""
+    cells, valid = to_numpy(column)
+    cells = cells.astype(np.int64, copy=False)
+    n = len(cells)
+    starts = _starts(n, 1 << _BASE_BITS)
+    ends = np.append(starts[1:], n) - 1
+    if valid is None:
+        low = high = cells
+        count = np.diff(np.append(starts, n))
+    else:
+        low, high = np.where(valid, cells, _NO_MIN), np.where(valid, cells, _NO_MAX)
+        count = np.add.reduceat(valid.astype(np.int64), starts)
+    levels = [
+        np.stack([low[starts], high[ends], np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), count])
+    ]
+    for size in level_sizes(n)[1:]:
+        below = levels[-1]
+        starts = _starts(below.shape[1], 1 << _STEP_BITS)
+        ends = np.append(starts[1:], below.shape[1]) - 1
+        levels.append(
+            np.stack(
+                [
+                    below[0][starts],
+                    below[1][ends],
+                    np.minimum.reduceat(below[2], starts),
+                    np.maximum.reduceat(below[3], starts),
+                    np.add.reduceat(below[4], starts),
+                ]
+            )
+        )
+        assert levels[-1].shape[1] == size
+    return levels
+
+
+def _key_levels(column: pa.ChunkedArray) -> list[NDArray]:
+    """[5, buckets] float64 of each level: min, max, sum, count, non-finite."""
+    cells, valid = to_numpy(column)
+    cells = cells.astype(np.float64, copy=False)
+    finite = np.isfinite(cells)
+    other = ~finite
+    if valid is not None:
+        finite, other = finite & valid, other & valid
+    n = len(cells)
+    starts = _starts(n, 1 << _BASE_BITS)
+    if finite.all():
+        low = high = total = cells
+        counts = [np.diff(np.append(starts, n)).astype(np.float64), np.zeros(len(starts))]
+    else:
+        low, high, total = np.where(finite, cells, np.inf), np.where(finite, cells, -np.inf), np.where(finite, cells, 0)
+        counts = [np.add.reduceat(mask.astype(np.float64), starts) for mask in (finite, other)]
+    levels = [
+        np.stack(
+            [
+                np.minimum.reduceat(low, starts),
+                np.maximum.reduceat(high, starts),
+                np.add.reduceat(total, starts),
+                *counts,
+            ]
+        )
+    ]
+    for _ in level_sizes(n)[1:]:
+        below = levels[-1]
+        starts = _starts(below.shape[1], 1 << _STEP_BITS)
+        levels.append(
+            np.stack(
+                [
+                    np.minimum.reduceat(below[0], starts),
+                    np.maximum.reduceat(below[1], starts),
+                    *(np.add.reduceat(row, starts) for row in below[2:]),
+                ]
+            )
+        )
+    return levels
+
+
+class Pyramid:
+    """The levels of one part. Reads what it is asked for and nothing else.
+
+    Attributes:
+      axes, keys: the columns it knows.
+      rows: of each block.
+
+    Raises:
+      FileNotFoundError: there is none. ValueError: it is damaged, or belongs to another part.
+    """
+
+    def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
+        self.path = path
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < _TAIL.size:
+                raise ValueError(f"{path} has {size} bytes and cannot be a pyramid")
+            file.seek(size - _TAIL.size)
+            offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
+            if magic != _MAGIC or offset + length + _TAIL.size != size:
+                raise ValueError(f"{path} is no pyramid")
+            file.seek(offset)
+            text = file.read(length)
+        if zlib.crc32(text) != crc:
+            raise ValueError(f"{path}: its index is damaged")
+        index = json.loads(text)
+        if (index["rows"], index["first_seq"], index["last_seq"]) != (rows, first_seq, last_seq):
+            raise ValueError(f"{path} belongs to another part")
+        self.axes: list[str] = index["axes"]
+        self.keys: list[str] = index["keys"]
+        self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
+        self.rows = [rows for _, rows in self._blocks]
+        if sum(self.rows) != rows:
+            raise ValueError(f"{path}: its blocks do not add up")
+
+    def levels(self) -> int:
+        """How many levels every block but the last has."""
+        return len(level_sizes(max(self.rows, default=0)))
+
+    def read(self, columns: Sequence[str], level: int, blocks: Sequence[int]) -> list[NDArray]:
+        """Per column [5, buckets] of some blocks at a level (or their coarsest, if they have fewer).
+
+        Raises:
+          ValueError: the file is shorter than its index says.
+        """
+        places = [(self.axes + self.keys).index(name) for name in columns]
+        n_columns = len(self.axes) + len(self.keys)
+        parts: list[list[NDArray]] = [[] for _ in columns]
+        with open(self.path, "rb", buffering=0) as file:
+            for block in blocks:
+                offset, rows = self._blocks[block]
+                sizes = level_sizes(rows)
+                own = min(level, len(sizes) - 1)
+                base = offset + sum(sizes[:own]) * n_columns * 40
+                for part, place in zip(parts, places, strict=True):
+                    file.seek(base + place * sizes[own] * 40)
+                    data = file.read(sizes[own] * 40)
+                    if len(data) != sizes[own] * 40:
+                        raise ValueError(f"{self.path} is shorter than its index says")
+                    dtype = "<i8" if place < len(self.axes) else "<f8"
+                    part.append(np.frombuffer(data, dtype=dtype).reshape(5, sizes[own]))
+        return [np.concatenate(part, axis=1) if part else np.zeros((5, 0)) for part in parts]

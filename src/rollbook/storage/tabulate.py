@@ -1,0 +1,239 @@
+"""Journal records as Arrow tables: the one place that decides which columns a row of the journal becomes.
+
+Sealing writes these tables to Parquet and reading a live run uses them as they are, so both give the same answer.
+A table comes with its description (`Meta`), which a sealed part carries in its Parquet metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.clocks import UNKNOWN
+from rollbook.journal.format import SegmentHeader
+from rollbook.journal.segments import longest_increase
+from rollbook.storage.columns import (
+    constant,
+    from_numpy,
+    join_tables,
+    take_table,
+    time_array,
+    to_numpy,
+)
+from rollbook.storage.fills import Fills
+from rollbook.storage.layout import value_name
+
+__all__ = [
+    "LONG_COLUMNS",
+    "Meta",
+    "as_float",
+    "committed_words",
+    "long_cells",
+    "long_table",
+    "segment_meta",
+    "segment_table",
+    "seq_range",
+    "type_codes",
+]
+
+Meta = dict[str, Any]
+"""What a piece of a table is: table, group, writer, lane, stream, attempt, scope, at (None where it varies by row),
+first_seq, last_seq, first_time, last_time (unix ns), rows, keys, types, deferred, clocks (the known ones), fields
+(column -> what its type does not say), last (the values of the last row)."""
+
+LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
+"""The columns of a value in long form: its key; d, q, b or z; as float64; exactly, for q and b; as digits, for z."""
+
+_LARGEST_JUMP = 2**40
+NDArray = npt.NDArray[Any]
+
+
+def committed_words(
+    header: SegmentHeader, data: bytes, first_seq: int, up_to: int | None = None
+) -> tuple[NDArray, int]:
+    """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and how many were implausible.
+
+    Rows beyond sequence number `up_to` are left out: they may be half-written.
+    """
+    width = header.row_words
+    n = len(data) // (8 * width)
+    words = np.frombuffer(data, dtype="<i8", count=n * width).reshape(n, width)
+    commit = words[:, -1]
+    kept = commit >= max(1, first_seq)
+    if up_to is not None:
+        kept &= commit <= up_to
+    good = np.flatnonzero(kept)
+    seqs = commit[good]
+    if len(seqs) and (np.any(seqs[1:] <= seqs[:-1]) or int(seqs[-1]) - first_seq >= _LARGEST_JUMP):
+        plausible = longest_increase(good.tolist(), seqs.tolist(), first_seq)
+        return words[plausible], len(good) - len(plausible)
+    return (words if len(good) == n else words[good]), 0
+
+
+def segment_table(
+    header: SegmentHeader,
+    words: NDArray,
+    keys: Iterable[str] | None = None,
+    fills: Fills | None = None,
+) -> tuple[Meta, pa.Table]:
+    """The rows of a segment as a table: time, the clocks that are known, seq, then one column a key.
+
+    Args:
+      header: of the segment.
+      words: [rows, words] as `committed_words` gives them.
+      keys: only these; None means all.
+      fills: where the values of deferred keys are.
+    """
+    n, n_clocks = len(words), len(header.clocks)
+    seq = np.ascontiguousarray(words[:, -1])
+    times = words[:, n_clocks] + header.time_offset
+    arrays: list[Any] = [time_array(times)]
+    names = ["time"]
+    known = []
+    last_clocks: dict[str, int] = {}
+    for i, clock in enumerate(header.clocks):
+        readings = np.ascontiguousarray(words[:, i])
+        valid = readings != UNKNOWN
+        if valid.any():
+            known.append(clock)
+            names.append(clock)
+            arrays.append(from_numpy(readings, None if valid.all() else valid))
+            if valid[-1]:
+                last_clocks[clock] = int(readings[-1])
+    names.append("seq")
+    arrays.append(from_numpy(seq))
+    wanted = None if keys is None else set(keys)
+    later = set(header.deferred)
+    last: dict[str, Any] = {}
+    timings = header.table == "timings"
+    for i, (key, kind) in enumerate(zip(header.keys, header.types, strict=True)):
+        if key in later:
+            continue
+        cells = np.ascontiguousarray(words[:, n_clocks + 1 + i])
+        if kind == "d":
+            cells = cells.view(np.float64)
+        elif kind == "b":
+            cells = cells != 0
+        if n and not timings:
+            last[key] = cells[-1].item()
+        if wanted is None or key in wanted or timings:
+            if timings:
+                names += ["name", "seconds"]
+                arrays += [constant(key, n), from_numpy(cells.astype(np.float64))]
+            else:
+                names.append(value_name(key, header.clocks))
+                arrays.append(from_numpy(cells))
+    for key in header.deferred:
+        found = _filled(fills, header, key, seq)
+        if n and found[n - 1].is_valid:
+            last[key] = found[n - 1].as_py()
+        if wanted is None or key in wanted:
+            names.append(value_name(key, header.clocks))
+            arrays.append(found)
+    meta = {**segment_meta(header), "clocks": known, **seq_range(seq, times)}
+    if last:
+        meta["last"], meta["last_clocks"] = last, last_clocks
+    return meta, pa.Table.from_arrays(arrays, names=names)
+
+
+def segment_meta(header: SegmentHeader) -> Meta:
+    """What the head of a segment says about its rows; `clocks` are all that may be known."""
+    types = {key: kind for key, kind in zip(header.keys, header.types, strict=True) if key not in header.deferred}
+    return {
+        "table": header.table,
+        "group": f"S{header.stream:03d}",
+        "writer": header.writer,
+        "lane": header.lane,
+        "stream": header.stream,
+        "attempt": header.attempt,
+        "scope": header.scope,
+        "at": header.at,
+        "keys": [*types, *header.deferred],
+        "types": "".join(types.values()) + "p" * len(header.deferred),
+        "deferred": list(header.deferred),
+        "clocks": list(header.clocks),
+    }
+
+
+def _filled(fills: Fills | None, header: SegmentHeader, key: str, seq: NDArray) -> pa.Array:
+    if fills is None:
+        return pa.nulls(len(seq), pa.float64())
+    return fills.column(header.writer, header.lane, key, seq)
+
+
+def seq_range(seq: NDArray, times: NDArray) -> Meta:
+    """How many rows there are, and between which sequence numbers and times (unix ns)."""
+    n = len(seq)
+    if not n:
+        return {"rows": 0, "first_seq": 0, "last_seq": 0, "first_time": 0, "last_time": 0}
+    return {
+        "rows": n,
+        "first_seq": int(seq.min()),
+        "last_seq": int(seq.max()),
+        "first_time": int(times.min()),
+        "last_time": int(times.max()),
+    }
+
+
+def type_codes(kind: pa.DataType) -> str:
+    """d, q or b for a number column, x for anything else."""
+    if pa.types.is_floating(kind):
+        return "d"
+    if pa.types.is_integer(kind):
+        return "q"
+    return "b" if pa.types.is_boolean(kind) else "x"
+
+
+def long_cells(keys: list[str], values: Sequence[Any]) -> dict[str, list[Any]]:
+    """Values in long form, as columns; see LONG_COLUMNS."""
+    kinds = [
+        "b" if type(v) is bool else "d" if isinstance(v, float) else "q" if -(2**63) <= v < 2**63 else "z"
+        for v in values
+    ]
+    return {
+        "key": keys,
+        "type": kinds,
+        "value": [as_float(v) for v in values],
+        "integer": [int(v) if k in "qb" else None for k, v in zip(kinds, values, strict=True)],
+        "digits": [str(v) if k == "z" else None for k, v in zip(kinds, values, strict=True)],
+    }
+
+
+def long_table(table: pa.Table, meta: Meta) -> pa.Table:
+    """A wide table of metrics in long form: one line a value, with the time, clocks and identity of its row."""
+    if meta["group"][0] == "R":
+        return table
+    shared = [name for name in table.column_names if name in _SHARED or name in meta["clocks"]]
+    pieces = []
+    for key in meta["keys"]:
+        name = key if key in table.column_names and key not in shared else f"value/{key}"
+        if name not in table.column_names:
+            continue
+        cells, valid = to_numpy(table[name])
+        rows = table.select(shared)
+        if valid is not None:
+            kept = np.flatnonzero(valid)
+            rows, cells = take_table(rows, kept), cells[kept]
+        kind = type_codes(table.schema.field(name).type)
+        n = len(cells)
+        as_int = from_numpy(cells.astype(np.int64)) if kind in "qb" else pa.nulls(n, pa.int64())
+        columns = [constant(key, n), constant(kind, n), from_numpy(cells.astype(np.float64)), as_int]
+        for label, cells_of in zip(LONG_COLUMNS, [*columns, pa.nulls(n, pa.string())], strict=True):
+            rows = rows.append_column(label, cells_of)
+        pieces.append(rows)
+    return join_tables(pieces) if pieces else table.select(shared).slice(0, 0)
+
+
+_SHARED = frozenset({"time", "scope", "at", "seq", "index"})
+
+
+def as_float(value: Any) -> float:
+    """The nearest float; an integer that has none is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")

@@ -1,1 +1,0 @@
-"""The folder of a run: sealing it into Parquet and reading it back."""
