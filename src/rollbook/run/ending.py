@@ -1,7 +1,8 @@
 """How a run ends when nobody calls finish(): at exit, by an exception, by SIGTERM.
 
 The user's own signal handlers are never replaced: ours for SIGTERM is set only where the default one stands, writes
-the run's end, and then lets the default happen.
+the run's
+end, and then lets the default happen.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from rollbook.run.open_run import OpenRun
+    from rollbook.run.run import Run
 
 __all__ = ["forget", "status_of", "watch"]
 
@@ -26,7 +27,7 @@ _installed = False
 _owner = 0
 
 
-def watch(run: OpenRun) -> None:
+def watch(run: Run) -> None:
     """See to it that `run` gets an end, however this process leaves."""
     global _installed, _owner
     _open_runs.add(run)
@@ -42,7 +43,7 @@ def watch(run: OpenRun) -> None:
         return
 
 
-def forget(run: OpenRun) -> None:
+def forget(run: Run) -> None:
     """The run has ended by itself."""
     _open_runs.discard(run)
 

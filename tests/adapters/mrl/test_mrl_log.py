@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import sys
 import textwrap
 import tracemalloc
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,9 @@ def trained(run: Any, iters: int = 4, cbs: Any = (), report: int = 1, per_batch:
 
 
 OUTLINE = """
+import torch
 from rollbook.adapters.mrl import *
+from rollbook.adapters.mrl.environment import *
 
 class MyCallback(Callback):
     def __init__(self):
@@ -102,6 +106,21 @@ def test_the_outline_of_mrls_documentation_runs_with_its_import_changed(run: Any
     assert run.book.metrics(["metrics/my_callback"], x="step").column("metrics/my_callback").to_pylist() == [1.0] * 4
 
 
+def test_the_star_brings_the_log_and_what_stands_beside_it_but_no_environment() -> None:
+    names: dict[str, Any] = {}
+    exec("from rollbook.adapters.mrl import *", names)
+    assert set(names) - {"__builtins__"} == {
+        "Log",
+        "MaxCallback",
+        "MeanCallback",
+        "MinCallback",
+        "PercentileCallback",
+        "SaveLogDF",
+        "StatsCallback",
+        "log_to_df",
+    }
+
+
 # -- containers
 
 
@@ -133,6 +152,83 @@ def test_metrics_are_like_lists_of_one_value_per_batch(run: Any) -> None:
     assert np.array(log.metrics["rewards"][-3:]).mean() == 3.5
     np.testing.assert_array_equal(np.array(log.metrics["diversity"]), np.ones(5))
     assert log.metrics["rewards"][-1] == 4.5
+
+
+def test_metrics_can_be_added_to_and_copied_as_lists_are(run: Any) -> None:
+    log = trained(run, 3)
+    rewards = log.metrics["rewards"]
+    assert add(rewards, [9.0]) == [0.5, 1.5, 2.5, 9.0]
+    assert add([9.0], rewards) == [9.0, 0.5, 1.5, 2.5]
+    assert rewards * 2 == list(rewards) * 2
+    assert pickle.loads(pickle.dumps(rewards)) == rewards.copy() == [0.5, 1.5, 2.5]
+    assert pickle.loads(pickle.dumps(log.metrics))["rewards"] == [0.5, 1.5, 2.5]
+    assert pickle.loads(pickle.dumps(log.unique_samples)) == dict(log.unique_samples) == {
+        "s0": 0.0, "s1": 1.0, "s2": 2.0, "s3": 3.0,
+    }  # fmt: skip
+    log.metrics["mine"] = []
+    log.metrics["mine"].append(3.0)
+    assert log.metrics["mine"][-1] == 3.0
+    with pytest.raises(TypeError, match="earlier batches stand in the book"):
+        log.metrics["mine"] = [1.0, 2.0]
+
+
+def test_a_frame_of_ones_own_can_stand_for_df(run: Any) -> None:
+    log = trained(run, 3)
+    log.df = log.df[log.df.rewards > 1.0]
+    assert log.df.samples.tolist() == ["s2", "s3"]
+    log.environment.fit(2, 90, 1, 1)
+    assert log.df.samples.tolist() == ["s2", "s3", "s4"]
+
+
+def test_both_frames_have_the_type_of_the_rewards(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.adapters.mrl import history
+
+    monkeypatch.setattr(history, "RECENT_ITEMS", 4)
+    log = trained(run, 6)
+    assert not log.batch_log.history.holds_all
+    assert log.df.rewards.dtype == log.get_df().rewards.dtype == np.float32
+
+
+def test_a_pickled_log_shows_the_same_and_goes_on_in_memory(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.adapters.mrl import history
+
+    monkeypatch.setattr(history, "RECENT_ITEMS", 4)
+    log = trained(run, 6)
+    again = pickle.loads(pickle.dumps(log))
+    assert again.metrics == {name: list(values) for name, values in log.metrics.items()}
+    assert again.get_df().equals(log.get_df())
+    assert again.df.equals(log.df)
+    assert again.unique_samples == dict(log.unique_samples)
+    assert again.environment.log is again
+    with pytest.warns(RollbookWarning, match="read from a pickle and has no run"):
+        again.environment.fit(2, 90, 1, 1)
+    assert again.metrics["rewards"][-2:] == [5.5, 6.5]
+    assert len(again.timelog["sample_batch"]) == 7
+    assert len(log.metrics["rewards"]) == 6
+    assert run.book.samples().num_rows == 12
+
+
+def test_a_batch_that_breaks_off_leaves_no_times_behind(run: Any) -> None:
+    class Broken(Callback):
+        done = False
+
+        def compute_loss(self) -> None:
+            if self.environment.log.iterations == 2 and not self.done:
+                self.done = True
+                raise RuntimeError("broken")
+
+    log = Log(run)
+    env = Environment(cbs=[Source(), Broken("broken")], log=log)
+    with pytest.raises(RuntimeError):
+        env.fit(2, 90, 4, 1)
+    env.fit(2, 90, 2, 1)
+    assert {len(times) for times in log.timelog.values()} == {4}
+    assert sorted(row["step"] for row in run.book.timings().to_pylist() if row["name"] == "sample_batch") == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 def test_the_running_batch_counts_as_soon_as_a_metric_is_updated(run: Any) -> None:

@@ -1,11 +1,13 @@
-"""MRL: its log, callbacks and a small environment, over a rollbook run.
+"""MRL: its log and the callbacks beside it, over a rollbook run.
 
     from rollbook.adapters.mrl import *         # instead of: from mrl.train.log import *
 
-    env = Environment(agent, rewards=[...], log=Log(run))         # MRL's own Environment takes this Log, too
+    env = Environment(agent, rewards=[...], log=Log(run))         # MRL's own Environment
     env.fit(200, 90, 50, 4)
 
-Works with MRL 0.1.5 and without it; torch, pandas and matplotlib are needed only by what uses them.
+The star brings what MRL's brings and nothing else, so that it replaces nothing of MRL but its log. Where MRL is not
+installed, `from rollbook.adapters.mrl.environment import *` brings a small Environment, Callback, BatchState and
+`to_device`. torch, pandas and matplotlib are needed only by what uses them.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 from rollbook.adapters import _versions
-from rollbook.adapters.mrl.batch_state import BatchState, SettrDict
-from rollbook.adapters.mrl.callback import Callback
-from rollbook.adapters.mrl.environment import Environment
-from rollbook.adapters.mrl.events import Event, Events
+from rollbook.adapters.mrl.batch_state import BatchState as BatchState
+from rollbook.adapters.mrl.batch_state import SettrDict as SettrDict
+from rollbook.adapters.mrl.callback import Callback as Callback
+from rollbook.adapters.mrl.environment import Environment as Environment
+from rollbook.adapters.mrl.events import Event as Event
+from rollbook.adapters.mrl.events import Events as Events
 from rollbook.adapters.mrl.log import Log, log_to_df
 from rollbook.adapters.mrl.stats import (
     MaxCallback,
@@ -26,7 +30,7 @@ from rollbook.adapters.mrl.stats import (
     SaveLogDF,
     StatsCallback,
 )
-from rollbook.adapters.mrl.tensors import HAS_TORCH, to_device
+from rollbook.adapters.mrl.tensors import to_device as to_device
 
 SUPPORTED = ">=0.1,<0.2"
 """The versions of mrl-pypi whose Environment calls a log as this log expects it."""
@@ -36,25 +40,16 @@ if _installed is not None:
     _versions.check("mrl-pypi", _installed, SUPPORTED)
 
 __all__ = [
-    "BatchState",
-    "Callback",
-    "Environment",
-    "Event",
-    "Events",
     "Log",
     "MaxCallback",
     "MeanCallback",
     "MinCallback",
     "PercentileCallback",
     "SaveLogDF",
-    "SettrDict",
     "StatsCallback",
     "log_to_df",
-    "to_device",
 ]
-
-if HAS_TORCH:  # MRL's modules bring torch along, and its examples rely on it
-    __all__ += ["torch"]
+"""What `from mrl.train.log import *` brings, so that ours exchanges the log and nothing else of MRL."""
 
 
 def __getattr__(name: str) -> Any:

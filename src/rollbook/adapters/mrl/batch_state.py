@@ -43,8 +43,8 @@ class SettrDict(dict[str, Any]):
 class BatchState(SettrDict):
     """One batch: samples and their sources, rewards, loss; callbacks add what they like.
 
-    `rewards` and `loss` begin as 0-d tensors (of numpy where torch is not installed); `loss` can be added to and
-    differentiated.
+    `rewards` and `loss` begin as 0-d float32 tensors (of numpy where torch is not installed); `loss` can be added
+    to and differentiated.
     """
 
     def __init__(self) -> None:
@@ -57,5 +57,5 @@ class BatchState(SettrDict):
         else:
             import numpy as np
 
-            self.rewards, self.loss = np.zeros(()), np.zeros(())
+            self.rewards, self.loss = np.zeros((), np.float32), np.zeros((), np.float32)
         self.update(latent_data={})

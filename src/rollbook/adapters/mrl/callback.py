@@ -10,11 +10,12 @@ class MyCallback(Callback):
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rollbook._optional import need
 from rollbook.adapters.mrl.plots import plot_dict
@@ -29,6 +30,9 @@ class Recent(deque[float]):
 
     def __init__(self) -> None:
         super().__init__(maxlen=RECENT)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recent, (), None, iter(list(self))
 
 
 class Callback:
@@ -85,6 +89,19 @@ class Callback:
         """A matplotlib figure of the seconds this callback took, one plot per event."""
         return plot_dict({name: list(times) for name, times in self.event_timelog.items()}, cols=cols, smooth=smooth)
 
-    def save(self, filename: str | Path) -> None:
-        """Write this object with `torch.save`: a pickle, for programs that trust it."""
-        need("torch", extra="mrl", why="Callback.save", also="torch").save(self, filename)
+    def save(self, filename: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write this object with `torch.save`: a pickle, for programs that trust it.
+
+        A file appears whole or not at all.
+        """
+        torch = need("torch", extra="mrl", why="Callback.save", also="torch")
+        if not isinstance(filename, (str, os.PathLike)):
+            torch.save(self, filename)
+            return
+        path = Path(filename)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            torch.save(self, beside)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)

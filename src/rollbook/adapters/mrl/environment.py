@@ -1,7 +1,12 @@
-"""Environment: a training loop that is nothing but events in a fixed order.
+"""Environment: a training loop that is nothing but events in a fixed order, for programs without MRL.
+
+from rollbook.adapters.mrl import *
+from rollbook.adapters.mrl.environment import *
 
 env = Environment(cbs=[MySampler, MyReward()], log=Log(run))
 env.fit(bs=64, sl=90, iters=100, report=10)
+
+The star also brings what callbacks are written with: Callback, BatchState, the events, `to_device`.
 """
 
 from __future__ import annotations
@@ -12,20 +17,25 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rollbook.adapters.mrl.batch_state import BatchState
+from rollbook.adapters.mrl.batch_state import BatchState, SettrDict
 from rollbook.adapters.mrl.callback import Callback
+from rollbook.adapters.mrl.events import Event, Events
 from rollbook.adapters.mrl.log import Log
 from rollbook.adapters.mrl.plots import plot_stack
+from rollbook.adapters.mrl.tensors import to_device
 from rollbook.errors import BadInput, RollbookWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Environment"]
+__all__ = ["BatchState", "Callback", "Environment", "Event", "Events", "SettrDict", "to_device"]
 
 
 class _NoBuffer(Callback):
-    """Stands where no buffer was given: always empty, so that the buffer's events come with every batch."""
+    """Stands where no buffer was given: always empty, so that the buffer's events come with every batch.
+
+    It says so where a sampler counts on a buffer.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="buffer", order=0)
@@ -35,6 +45,34 @@ class _NoBuffer(Callback):
 
     def __bool__(self) -> bool:
         return True
+
+    def add(self, samples: Sequence[Any], source: str | None = None) -> None:
+        """What samplers hand to a buffer goes nowhere."""
+        self.environment.log.count(
+            "mrl_no_buffer",
+            message=f"{source or 'a sampler'} gave {len(samples)} samples to the buffer, and there is none: they are "
+            "not used. Pass buffer=, or use MRL's own Environment (from mrl.train.environment import Environment)",
+        )
+
+    def before_train(self) -> None:
+        """Say so if samplers leave room in each batch: MRL's environment fills it from a buffer, and here is none."""
+        shares = {cb.name: cb.p_batch for cb in self.environment.cbs if _is_share(getattr(cb, "p_batch", None))}
+        total = sum(shares.values())
+        if not shares or abs(total - 1) < 1e-6:
+            return
+        told = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+        size = self.environment.bs
+        warnings.warn(
+            f"the samplers' p_batch ({told}) add up to {total:g}, not to 1, and there is no buffer: a batch of {size} "
+            f"gets about {total * (size or 0):g} samples. MRL's own Environment adds a buffer that fills the rest: use "
+            "it (from mrl.train.environment import Environment), or pass buffer=, or let p_batch add up to 1",
+            RollbookWarning,
+            stacklevel=2,
+        )
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value > 0
 
 
 class Environment:

@@ -35,6 +35,11 @@ class FirstSeen:
         self._known: set[Any] = set()
         self._frame: Any = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return self._length == 0 and self._frame is None
+
     def __len__(self) -> int:
         return self._length
 
@@ -82,6 +87,14 @@ class FirstSeen:
             column = grown
         column[start:stop] = values
         self._columns[name] = column
+
+    @classmethod
+    def of(cls, frame: Any) -> FirstSeen:
+        """The rows of a DataFrame; it is shown as it is until there are more."""
+        made = cls()
+        made.add({str(name): frame[name].to_numpy() for name in frame.columns})
+        made._frame = frame
+        return made
 
     def frame(self) -> Any:
         """The rows so far; the same object until there are more."""

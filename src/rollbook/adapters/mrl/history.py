@@ -31,6 +31,14 @@ class SeriesHistory:
         self._recent: deque[Any] = deque(maxlen=RECENT_NUMBERS)
         self._older: list[Any] = []  # read on request only: [0, len)
 
+    @classmethod
+    def holding(cls, values: Iterable[Any]) -> SeriesHistory:
+        """One that has all its values in memory and no book behind it."""
+        made = cls(lambda start, stop: [None] * (stop - start))
+        made._recent = deque(values)
+        made.length = len(made._recent)
+        return made
+
     def append(self, value: Any) -> None:
         """The value of the next place."""
         self._recent.append(value)
@@ -64,7 +72,17 @@ class BatchHistory:
         self.length = length
         self._recent: deque[dict[str, Any]] = deque()
         self._recent_items = 0
+        self._most_items: int | None = RECENT_ITEMS
         self._blocks: OrderedDict[int, dict[int, dict[str, Any]]] = OrderedDict()
+
+    @classmethod
+    def holding(cls, batches: Iterable[dict[str, Any]]) -> BatchHistory:
+        """One that has all its batches in memory and no book behind it."""
+        made = cls(lambda start, stop: {})
+        made._most_items = None
+        for columns in batches:
+            made.append(columns)
+        return made
 
     @property
     def holds_all(self) -> bool:
@@ -76,7 +94,8 @@ class BatchHistory:
         self._recent.append(columns)
         self._recent_items += _size(columns)
         self.length += 1
-        while len(self._recent) > 1 and self._recent_items > RECENT_ITEMS:
+        most = self._most_items
+        while most is not None and len(self._recent) > 1 and self._recent_items > most:
             self._recent_items -= _size(self._recent.popleft())
 
     def get(self, batch: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ of `timings`, all at the batch's number: the clocks `step` and `gradient_step`. 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rollbook.adapters._run import find_run
@@ -21,6 +21,7 @@ from rollbook.adapters.mrl.callback import Callback
 from rollbook.adapters.mrl.frame import FirstSeen, frame_of
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
+from rollbook.adapters.mrl.saved import SavedRun
 from rollbook.adapters.mrl.tensors import as_array, mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.capture.samples.content import fingerprint_of
@@ -31,6 +32,8 @@ __all__ = ["Log", "log_to_df"]
 
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
 _TERMS = ("samples", "sources", "rewards", "rewards_final")
+_STAGES = ("build_buffer", "sample_batch", "compute_reward", "get_model_outputs", "compute_loss", "after_batch")
+"""What an environment times in each batch, in order."""
 
 
 class Log(Callback):
@@ -41,6 +44,7 @@ class Log(Callback):
 
     Args:
       run: a Run; None takes the current one, or opens one (project "mrl").
+      run_options: arguments of `rollbook.init`, if a run has to be opened.
 
     Attributes:
       metrics: name -> one value per batch. batch_log: term -> one sequence per batch. timelog: stage -> seconds per
@@ -50,33 +54,72 @@ class Log(Callback):
       report: every so many batches a row is shown. pbar: where; None prints (fastprogress's master bar also goes).
     """
 
-    def __init__(self, run: Any = None) -> None:
+    def __init__(self, run: Any = None, *, run_options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name="log", order=100)
-        found, _ = find_run(run, project="mrl", name="run")
+        found, _ = find_run(run, project="mrl", name="run", options=run_options)
         if found is None:
             raise BadInput("Log(run=False): the log reads back from the run, so it needs one; pass a run or nothing")
-        self.run: Any = getattr(found, "run", found)
         self.pbar: Any = None
         self.report = 1
+        self._begin(getattr(found, "run", found))
+        for name in _METRICS:
+            self.add_metric(name)
+        for term in _TERMS:
+            self.add_log(term)
+        self._own = frozenset(self.__dict__)
+        if self.run.resumed:
+            self._guard("resume", self._reload)
+
+    def _begin(self, run: Any) -> None:
+        """Empty containers over a run."""
+        self.run: Any = run
         self._iterations = 0
         self._attempt = self.run.attempt
-        self.metrics = Metrics()
+        self.metrics = Metrics(self.update_metric, self.add_metric)
         self.batch_log = BatchLog(BatchHistory(self._load_batches))
         self.timelog = TimeLog(self._make_stage)
-        self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._all_samples)
+        self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._first_rewards)
         self._stages: dict[str, SeriesHistory] = {}
         self._rewarded: dict[Any, Any] = {}  # samples of this batch that have a reward, not in the book yet
         self._skipped: set[str] = set()
         self._first_seen: FirstSeen | None = None
         self._metric_scope = self.run.scope("metrics")
         self._batch_scope = self.run.scope("batch")
-        self._log_time = self.run.writer.make_log(self.run.writer.channel("timings"))
-        for name in _METRICS:
-            self.add_metric(name)
-        for term in _TERMS:
+        is_saved = isinstance(run, SavedRun)
+        self._log_time = run.log if is_saved else run.writer.make_log(run.writer.channel("timings"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything the log shows, as plain data, and what callbacks hang on to it; no run, which is not a file."""
+        history = self.batch_log.history
+        extra = {name: value for name, value in self.__dict__.items() if name not in self._own}
+        return {
+            "settings": {"name": self.name, "order": self.order, "report": self.report},
+            "event_timelog": self.event_timelog,
+            "iterations": self.iterations,
+            "metrics": {name: list(values)[: self.iterations] for name, values in self.metrics.items()},
+            "terms": list(self.batch_log.terms),
+            "batches": [history.get(batch) for batch in range(history.length)],
+            "timelog": {stage: list(seconds) for stage, seconds in self.timelog.items()},
+            "rewards": dict(self.unique_samples.items()),
+            "first_seen": self._first_seen,
+            "extra": extra,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A log that shows what the pickled one did, and goes on in memory alone."""
+        self.__dict__.update(state["settings"], pbar=None, event_timelog=state["event_timelog"])
+        self._begin(SavedRun(state["rewards"]))
+        self._iterations = state["iterations"]
+        for name, values in state["metrics"].items():
+            self.metrics.series[name] = SeriesHistory.holding(values)
+        for term in state["terms"]:
             self.add_log(term)
-        if self.run.resumed:
-            self._guard("resume", self._reload)
+        self.batch_log.history = BatchHistory.holding(state["batches"])
+        for stage, seconds in state["timelog"].items():
+            self.timelog.put(stage, self._stage_of(stage, SeriesHistory.holding(seconds)))
+        self._first_seen = state["first_seen"]
+        self._own = frozenset(self.__dict__)
+        self.__dict__.update(state["extra"])
 
     @property
     def iterations(self) -> int:
@@ -120,9 +163,14 @@ class Log(Callback):
 
     # -- events
 
+    def setup(self) -> None:
+        """Nothing to prepare: terms and metrics may be added at any time."""
+
     def before_train(self) -> None:
         """Show the names of the columns. What a batch that broke off left behind is forgotten."""
         self.metrics.pending.clear()
+        for stage in self.timelog.values():
+            stage.pending = None
         self._rewarded = {}
         self._show(["iterations", *self.metrics])
 
@@ -163,6 +211,7 @@ class Log(Callback):
             values = [series.get(self.iterations) if series.length > self.iterations else None
                       for series in self.metrics.series.values()]  # fmt: skip
             self._show([str(self.iterations), *map(_shown, values)])
+        self._guard("times", self._write_times)
         self._iterations += 1
 
     # -- reading
@@ -173,17 +222,25 @@ class Log(Callback):
         first = self._first_seen
         if first is None:
             first = FirstSeen()
-            history = self.batch_log.history
-            if history.holds_all:
-                for batch in range(history.length):
-                    first.add(history.get(batch))
-            else:
-                for _, columns in reading.all_batches(self.run.book, self.batch_log.terms):
-                    first.add(columns)
+            for columns in self._batches(self.batch_log.terms):
+                first.add(columns)
             self._first_seen = first
-        if not len(first):
+        if first.is_empty:
             return frame_of({term: [] for term in self.batch_log.terms})
         return first.frame()
+
+    @df.setter
+    def df(self, frame: Any) -> None:
+        """Let a DataFrame of yours stand for it; samples that it does not hold are added as they come."""
+        self._first_seen = FirstSeen.of(frame)
+
+    def _batches(self, terms: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """The columns of every complete batch, from memory if it holds all."""
+        history = self.batch_log.history
+        if history.holds_all:
+            yield from (history.get(batch) for batch in range(history.length))
+        else:
+            yield from (columns for _, columns in reading.all_batches(self.run.book, terms))
 
     def add_data(self, new_df: Any) -> None:
         """Take rows of another DataFrame with the same columns into `df`, those whose sample is not known yet."""
@@ -302,6 +359,10 @@ class Log(Callback):
             series.append(value)
         self._metric_scope.log(row, step=self.iterations, gradient_step=self.iterations)
 
+    def _write_times(self) -> None:
+        for stage in self.timelog.values():
+            stage.complete()
+
     # -- seen before
 
     def _is_seen(self, sample: Any) -> bool:
@@ -314,16 +375,23 @@ class Log(Callback):
     def _first_reward(self, sample: Any) -> Any:
         if not self.run.samples.is_seen(sample):
             return self._rewarded[_identity(sample)]
+        if isinstance(self.run, SavedRun):
+            return self.run.rewards[_identity(sample)]
         return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
-    def _all_samples(self) -> list[Any]:
-        known = dict.fromkeys(
-            _identity(sample)
-            for _, columns in reading.all_batches(self.run.book, ("samples",))
-            for sample in columns["samples"]
-        )
-        known.update(dict.fromkeys(self._rewarded))
-        return list(known)
+    def _first_rewards(self) -> dict[Any, Any]:
+        """Every sample seen so far -> its first reward, in the order in which they came."""
+        if isinstance(self.run, SavedRun):
+            return {**self._rewarded, **self.run.rewards}
+        known: dict[Any, Any] = {}
+        for columns in self._batches(("samples", "rewards")):
+            rewards = columns.get("rewards")
+            values = [None] * len(columns["samples"]) if rewards is None else _listed(rewards)
+            for sample, reward in zip(columns["samples"], values, strict=True):
+                known.setdefault(_identity(sample), reward)
+        for sample, reward in self._rewarded.items():
+            known.setdefault(sample, reward)
+        return known
 
     # -- reading back
 
@@ -334,16 +402,24 @@ class Log(Callback):
         return reading.batches(self.run.book, self.batch_log.terms, start, stop)
 
     def _make_stage(self, stage: str) -> TimeSeries:
-        history = SeriesHistory(lambda start, stop: reading.timings(self.run.book, stage, start, stop))
+        history = SeriesHistory(
+            lambda start, stop: reading.timings(self.run.book, stage, start, stop, stage in _STAGES)
+        )
         if self.run.resumed:
-            history.forget(reading.timings_count(self.run.book, stage))
+            history.forget(reading.timings_count(self.run.book, stage, self._iterations if stage in _STAGES else None))
+        return self._stage_of(stage, history)
+
+    def _stage_of(self, stage: str, history: SeriesHistory) -> TimeSeries:
+        """The series of a stage. Those of a batch have one value per complete batch, at its place."""
 
         def write(seconds: float) -> None:
             # The stage `after_batch` ends when the batch is counted already: its row belongs to the batch before.
             number = max(0, self.iterations - (stage == "after_batch"))
+            while stage in _STAGES and history.length < number:  # a batch that was not timed
+                history.append(float("nan"))
             self._log_time({stage: seconds}, step=number, gradient_step=number)
 
-        return TimeSeries(history, write)
+        return TimeSeries(history, write, waits=stage in _STAGES and stage != "after_batch")
 
     def _reload(self) -> None:
         """Go on where the effective history of the run ends."""
@@ -385,13 +461,26 @@ def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
       keys: which terms; None for all.
     """
     wanted = list(log) if keys is None else list(keys)
-    columns: dict[str, list[Any]] = {"batch": [], **{key: [] for key in wanted}}
+    batches: list[int] = []
+    parts: dict[str, list[Any]] = {key: [] for key in wanted}
     for number in range(len(log[wanted[0]]) if wanted else 0):
-        items = {key: log[key][number] for key in wanted}
-        columns["batch"] += [number] * len(items[wanted[0]])
-        for key, values in items.items():
-            columns[key] += values.tolist() if hasattr(values, "tolist") else list(values)
-    return frame_of(columns)
+        for key in wanted:
+            parts[key].append(log[key][number])
+        batches += [number] * len(parts[wanted[0]][-1])
+    return frame_of({"batch": batches, **{key: _joined(values) for key, values in parts.items()}})
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Batches of values as one: arrays as an array of their type, other things as a list."""
+    if parts and all(hasattr(part, "dtype") for part in parts):
+        import numpy as np
+
+        return np.concatenate(parts)
+    return [value for part in parts for value in _listed(part)]
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values.tolist()) if hasattr(values, "tolist") else list(values)
 
 
 def _identity(sample: Any) -> Any:

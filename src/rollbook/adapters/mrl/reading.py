@@ -62,11 +62,13 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
     keys = [np.asarray(table.column(name).to_pylist()) for name in reversed(order)]
     places = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
     columns: dict[str, Any] = {}
+    kinds_of: dict[str, Any] = {}
     for term in terms:
         column = "item" if term == "samples" else _column_of(term, names)
         if column is None:
             continue
         values = table.column(column).to_pylist()
+        kinds_of[term] = _numeric_type(table.column(column).type)
         if term == "samples" and "item_type" in names:
             kinds = table.column("item_type").to_pylist()
             values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
@@ -75,7 +77,7 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
     bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
     for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
         chosen = places[begin:end]
-        rows = {term: _typed(term, [values[i] for i in chosen]) for term, values in columns.items()}
+        rows = {term: _typed(term, [values[i] for i in chosen], kinds_of[term]) for term, values in columns.items()}
         found[int(steps[chosen[0]])] = {term: values for term, values in rows.items() if values is not None}
     return found
 
@@ -87,8 +89,16 @@ def _column_of(term: str, names: set[str]) -> str | None:
     return None
 
 
-def _typed(term: str, values: list[Any]) -> Any:
-    """An array if these are numbers, a list otherwise; None if the batch had no such term."""
+def _numeric_type(column_type: Any) -> Any:
+    """The numpy type of a column of numbers; None for others."""
+    import pyarrow as pa
+
+    is_number = pa.types.is_floating(column_type) or pa.types.is_integer(column_type)
+    return column_type.to_pandas_dtype() if is_number else None
+
+
+def _typed(term: str, values: list[Any], kind: Any) -> Any:
+    """An array of `kind` if these are numbers, a list otherwise; None if the batch had no such term."""
     if term == "samples":
         return values
     if all(value is None for value in values):
@@ -97,7 +107,7 @@ def _typed(term: str, values: list[Any]) -> Any:
         return values
     import numpy as np
 
-    return np.asarray(values)
+    return np.asarray(values, kind)
 
 
 def first_reward(book: Any, sample: Any, fingerprint: int | None) -> Any:
@@ -110,19 +120,29 @@ def first_reward(book: Any, sample: Any, fingerprint: int | None) -> Any:
     return table.column("rewards").to_pylist()[0]
 
 
-def timings(book: Any, stage: str, start: int, stop: int) -> list[Any]:
-    """The seconds of calls [start, stop) of a stage."""
-    return _seconds(book, stage)[start:stop]
+def timings(book: Any, stage: str, start: int, stop: int, by_batch: bool) -> list[Any]:
+    """The seconds of a stage, of calls [start, stop), or of batches [start, stop) with NaN where there is none."""
+    rows = _seconds(book, stage)
+    if not by_batch:
+        return [seconds for _, seconds in rows][start:stop]
+    known = {batch: seconds for batch, seconds in rows if batch is not None}  # of a batch done anew, the later one
+    return [known.get(batch, float("nan")) for batch in range(start, stop)]
 
 
-def timings_count(book: Any, stage: str) -> int:
-    """How many calls of a stage the effective history holds."""
-    return len(_seconds(book, stage))
+def timings_count(book: Any, stage: str, batches: int | None) -> int:
+    """How many calls of a stage the effective history holds; with `batches`, how many of so many batches it reaches."""
+    rows = _seconds(book, stage)
+    if batches is None:
+        return len(rows)
+    return min(batches, max((batch for batch, _ in rows if batch is not None), default=-1) + 1)
 
 
-def _seconds(book: Any, stage: str) -> list[float]:
+def _seconds(book: Any, stage: str) -> list[tuple[int | None, float]]:
+    """(batch, seconds) of every call of a stage, in order."""
     table = book.timings()
     if not table.num_rows:
         return []
     names, seconds = table.column("name").to_pylist(), table.column("seconds").to_pylist()
-    return [value for name, value in zip(names, seconds, strict=True) if name == stage]
+    steps = table.column("step").to_pylist() if "step" in table.column_names else [None] * len(names)
+    rows = zip(names, steps, seconds, strict=True)
+    return [(step, value) for name, step, value in rows if name == stage]

@@ -6,16 +6,19 @@ log.metrics["rewards"][-10:]        log.batch_log["rewards"][5]        log.timel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, overload
 
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 
-__all__ = ["BatchLog", "Lazy", "Metrics", "TimeLog", "UniqueSamples"]
+__all__ = ["BatchLog", "Growing", "Lazy", "Metrics", "TimeLog", "TimeSeries", "UniqueSamples"]
 
 
 class Lazy(Sequence[Any]):
-    """A list that is read when it is asked: index, negative index, slice, len, iterate, compare, as an array.
+    """A list that is read when it is asked: index, negative index, slice, len, iterate, compare, add, as an array.
+
+    What is complete stands in the book and is not changed: there is `append`, and no `insert` or `pop`. A pickle or a
+    copy of it is a list.
 
     Args:
       length: how long it is now.
@@ -24,6 +27,24 @@ class Lazy(Sequence[Any]):
 
     def __init__(self, length: Callable[[], int], get: Callable[[int], Any]) -> None:
         self._length, self._get = length, get
+
+    def __add__(self, other: object) -> list[Any]:
+        return [*self, *other] if isinstance(other, (Lazy, list, tuple)) else NotImplemented
+
+    def __radd__(self, other: object) -> list[Any]:
+        return [*other, *self] if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __mul__(self, times: Any) -> list[Any]:
+        return [*self] * int(times)
+
+    __rmul__ = __mul__
+
+    def copy(self) -> list[Any]:
+        """The values as they are now, as a list."""
+        return list(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
 
     def __len__(self) -> int:
         return self._length()
@@ -64,30 +85,89 @@ class Lazy(Sequence[Any]):
         return f"[{'… ' if len(self) > 3 else ''}{last}] ({len(self)} batches)"
 
 
-class TimeSeries(Lazy):
-    """The seconds of one stage; `append` adds a row to the run's `timings`."""
+class Growing(Lazy):
+    """A list that can be added to at its end.
 
-    def __init__(self, history: SeriesHistory, write: Callable[[float], None]) -> None:
-        super().__init__(lambda: history.length, history.get)
-        self._history, self._write = history, write
+    Args:
+      put: takes the next value.
+    """
 
-    def append(self, seconds: float) -> None:
-        """The seconds of one more call."""
-        self._write(float(seconds))
-        self._history.append(float(seconds))
+    def __init__(self, length: Callable[[], int], get: Callable[[int], Any], put: Callable[[Any], None]) -> None:
+        super().__init__(length, get)
+        self._put = put
+
+    def append(self, value: Any) -> None:
+        """Add a value."""
+        self._put(value)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Add values."""
+        for value in values:
+            self._put(value)
+
+    def __iadd__(self, values: Iterable[Any]) -> Growing:  # type: ignore[override, misc]
+        self.extend(values)
+        return self
 
 
-class Metrics(Mapping[str, Lazy]):
+class TimeSeries(Growing):
+    """The seconds of one stage; `append` adds a row to the run's `timings`.
+
+    A stage of a batch that is running is `pending`: it counts here, and is written when the batch is complete, so that
+    a batch that breaks off leaves nothing behind.
+    """
+
+    def __init__(self, history: SeriesHistory, write: Callable[[float], None], *, waits: bool = False) -> None:
+        self.pending: float | None = None
+
+        def get(place: int) -> Any:
+            return self.pending if place >= history.length else history.get(place)
+
+        super().__init__(lambda: history.length + (self.pending is not None), get, self._take)
+        self._history, self._write, self._waits = history, write, waits
+
+    def _take(self, seconds: Any) -> None:
+        if self._waits:
+            self.pending = float(seconds)
+        else:
+            self._keep(float(seconds))
+
+    def complete(self) -> None:
+        """The batch that was running is complete."""
+        if self.pending is not None:
+            seconds, self.pending = self.pending, None
+            self._keep(seconds)
+
+    def _keep(self, seconds: float) -> None:
+        self._write(seconds)
+        self._history.append(seconds)
+
+
+class Metrics(Mapping[str, Growing]):
     """Metric name -> one value per batch, in the order in which the metrics were added.
 
     A batch without a value has NaN; the batch that is running counts as soon as the metric is updated.
+
+    Args:
+      update: takes the value of a metric in the batch that is running; `metrics[name].append(value)` calls it.
+      add: adds a metric; `metrics[name] = []` calls it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, update: Callable[[str, Any], None], add: Callable[[str], None]) -> None:
         self.series: dict[str, SeriesHistory] = {}
         self.pending: dict[str, Any] = {}
+        self._update, self._add = update, add
 
-    def __getitem__(self, name: str) -> Lazy:
+    def __setitem__(self, name: str, values: Any) -> None:
+        """Add a metric: `metrics[name] = []`. After `metrics[name] += …` everything is in place already."""
+        if len(values) and not isinstance(values, Growing):
+            raise TypeError(
+                f"metrics[{name!r}] = {len(values)} values: earlier batches stand in the book as they were. Assign [] "
+                "to add a metric, and append to it"
+            )
+        self._add(name)
+
+    def __getitem__(self, name: str) -> Growing:
         history = self.series[name]
 
         def length() -> int:
@@ -97,13 +177,16 @@ class Metrics(Mapping[str, Lazy]):
             value = self.pending[name] if place >= history.length else history.get(place)
             return float("nan") if value is None else value
 
-        return Lazy(length, get)
+        return Growing(length, get, lambda value: self._update(name, value))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.series)
 
     def __len__(self) -> int:
         return len(self.series)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ({name: list(values) for name, values in self.items()},)
 
     def __repr__(self) -> str:
         return f"<metrics: {', '.join(self)}>"
@@ -134,6 +217,9 @@ class BatchLog(Mapping[str, Lazy]):
     def __len__(self) -> int:
         return len(self.terms)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ({term: list(batches) for term, batches in self.items()},)
+
     def __repr__(self) -> str:
         return f"<batch log: {', '.join(self)}; {self.history.length} batches>"
 
@@ -160,6 +246,13 @@ class TimeLog(Mapping[str, TimeSeries]):
     def __contains__(self, stage: object) -> bool:
         return stage in self._stages
 
+    def put(self, stage: str, series: TimeSeries) -> None:
+        """Let a series be that of a stage."""
+        self._stages[stage] = series
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ({stage: list(seconds) for stage, seconds in self.items()},)
+
     def __repr__(self) -> str:
         return f"<timelog: {', '.join(self)}>"
 
@@ -175,10 +268,10 @@ class UniqueSamples(Mapping[Any, Any]):
         self,
         contains: Callable[[Any], bool],
         count: Callable[[], int],
-        rewards: Callable[[Any], Any],
-        all_: Callable[[], Sequence[Any]],
+        reward: Callable[[Any], Any],
+        rewards: Callable[[], dict[Any, Any]],
     ) -> None:
-        self._contains, self._count, self._rewards, self._all = contains, count, rewards, all_
+        self._contains, self._count, self._reward, self._rewards = contains, count, reward, rewards
 
     def __contains__(self, sample: object) -> bool:
         return self._contains(sample)
@@ -187,12 +280,23 @@ class UniqueSamples(Mapping[Any, Any]):
         return self._count()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._all())
+        return iter(self._rewards())
 
     def __getitem__(self, sample: Any) -> Any:
         if not self._contains(sample):
             raise KeyError(sample)
-        return self._rewards(sample)
+        return self._reward(sample)
+
+    def items(self) -> ItemsView[Any, Any]:
+        """(sample, first reward) of all, read at once."""
+        return self._rewards().items()
+
+    def values(self) -> ValuesView[Any]:
+        """The first rewards of all, read at once."""
+        return self._rewards().values()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._rewards(),)
 
     def __repr__(self) -> str:
         return f"<{len(self)} unique samples>"
