@@ -1,0 +1,128 @@
+"""Statistics of groups of runs: arrays in, numbers out. numpy and scipy only; knows nothing of runs, files or plots.
+
+    align         curves of several runs on one grid, without inventing points
+    smooth        TensorBoard's average, the warm-up average, rolling mean and median
+    aggregates    mean, median, IQM, optimality gap, profiles, probability of improvement, ranks, area under the curve
+    intervals     an interval by the method that holds for this statistic and so many seeds, or why there is none
+    bands         the same along a curve; a band for the whole curve
+    two_samples   Welch, permutation and rank tests
+    boundaries    what each look at growing data may spend
+    evidence      what may be looked at after every seed without a plan
+    verdict       is A better than B: plan, looks, answer
+
+Axes in array names: R or N runs (seeds), T tasks, P points, B draws, V = runs x tasks. Random choices take
+`rng: np.random.Generator` and use only that. docs/statistics.md says which method holds where, by simulation.
+"""
+
+from rollbook.stats.aggregates import (
+    AGGREGATES,
+    aggregate,
+    area_under_curve,
+    iqm,
+    mean,
+    median,
+    median_of_task_means,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    profile_of_task_means,
+    rank_distribution,
+    sample_efficiency,
+    steps_to_reach,
+)
+from rollbook.stats.align import Aligned, Series, align, common_grid, overlap, placed
+from rollbook.stats.bands import Band, band, centre_line, whole_curve_band
+from rollbook.stats.boundaries import boundaries, classical_constant, nominal_levels, spent
+from rollbook.stats.closed_forms import (
+    clopper_pearson,
+    order_statistics,
+    order_statistics_coverage,
+    student_t,
+    tolerance,
+    winsorised_t,
+)
+from rollbook.stats.evidence import DECIDES, e_process
+from rollbook.stats.intervals import DECISIONS, Decision, Interval, complete_seeds, decide, interval, pointwise
+from rollbook.stats.resampling import (
+    bca,
+    bootstrap_t,
+    expanded_percentile,
+    jackknife,
+    percentile,
+    replicates,
+    run_counts,
+    seed_counts,
+)
+from rollbook.stats.smooth import ema, rolling_mean, rolling_median, warm_up_average
+from rollbook.stats.two_samples import TwoSampleTest, brunner_munzel, mann_whitney, permutation, welch
+from rollbook.stats.verdict import Look, Plan, SeedRange, Study, Verdict, chance_to_decide, seeds_needed
+
+__all__ = [
+    "AGGREGATES",
+    "DECIDES",
+    "DECISIONS",
+    "Aligned",
+    "Band",
+    "Decision",
+    "Interval",
+    "Look",
+    "Plan",
+    "SeedRange",
+    "Series",
+    "Study",
+    "TwoSampleTest",
+    "Verdict",
+    "aggregate",
+    "align",
+    "area_under_curve",
+    "band",
+    "bca",
+    "bootstrap_t",
+    "boundaries",
+    "brunner_munzel",
+    "centre_line",
+    "chance_to_decide",
+    "classical_constant",
+    "clopper_pearson",
+    "common_grid",
+    "complete_seeds",
+    "decide",
+    "e_process",
+    "ema",
+    "expanded_percentile",
+    "interval",
+    "iqm",
+    "jackknife",
+    "mann_whitney",
+    "mean",
+    "median",
+    "median_of_task_means",
+    "nominal_levels",
+    "optimality_gap",
+    "order_statistics",
+    "order_statistics_coverage",
+    "overlap",
+    "percentile",
+    "performance_profile",
+    "permutation",
+    "placed",
+    "pointwise",
+    "probability_of_improvement",
+    "profile_of_task_means",
+    "rank_distribution",
+    "replicates",
+    "rolling_mean",
+    "rolling_median",
+    "run_counts",
+    "sample_efficiency",
+    "seed_counts",
+    "seeds_needed",
+    "spent",
+    "steps_to_reach",
+    "student_t",
+    "tolerance",
+    "warm_up_average",
+    "welch",
+    "whole_curve_band",
+    "winsorised_t",
+]

@@ -1,0 +1,311 @@
+"""One number (or one curve) for a group of runs: mean, median, IQM, optimality gap, probability of improvement, ranks.
+
+    iqm(scores_RT)                                   # a number
+    iqm(curves_RTP)                                  # [points]
+    probability_of_improvement(ppo_RT, dqn_RT)
+
+Axes: R runs, T tasks, P points, H thresholds. A vector is the runs of one task. Runs and tasks are the first two axes;
+further axes are kept. NaN and infinities are refused: what a crashed run is worth is decided before it gets here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rollbook.errors import BadInput
+from rollbook.stats._given import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
+
+__all__ = [
+    "AGGREGATES",
+    "aggregate",
+    "area_under_curve",
+    "iqm",
+    "mean",
+    "median",
+    "median_of_task_means",
+    "optimality_gap",
+    "performance_profile",
+    "probability_of_improvement",
+    "profile_of_task_means",
+    "rank_distribution",
+    "sample_efficiency",
+    "steps_to_reach",
+]
+
+
+def mean(scores_RT: ArrayLike) -> Any:
+    """Mean over runs and tasks.
+
+    Args:
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
+
+    Returns:
+      A float, or an array of the further axes.
+    """
+    return _plain(_pooled(scores_RT).mean(axis=0))
+
+
+def median(scores_RT: ArrayLike) -> Any:
+    """Median of all runs of all tasks together.
+
+    Args:
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
+
+    Returns:
+      A float, or an array of the further axes.
+    """
+    return _plain(np.median(_pooled(scores_RT), axis=0))
+
+
+def median_of_task_means(scores_RT: ArrayLike) -> Any:
+    """Median over tasks of each task's mean over runs; what older papers on Atari report. Of one task it is the mean.
+
+    Args:
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
+
+    Returns:
+      A float, or an array of the further axes.
+    """
+    return _plain(np.median(seeds_by_tasks(scores_RT).mean(axis=0), axis=0))
+
+
+def iqm(scores_RT: ArrayLike) -> Any:
+    """Interquartile mean: the mean of the middle half of all runs and tasks together.
+
+    Of V values the floor(V / 4) smallest and largest are left out. So of three values none is left out and of four two
+    are: IQMs of 3 and of 4 or 5 seeds of one task estimate different things and are not compared.
+
+    Args:
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...], in comparable units over tasks.
+
+    Returns:
+      A float, or an array of the further axes.
+
+    Raises:
+      BadInput: NaN or infinite scores, or no scores.
+
+    Source: Agarwal et al., Deep Reinforcement Learning at the Edge of the Statistical Precipice (2021).
+    """
+    return _plain(trimmed_mean(_pooled(scores_RT)))
+
+
+def trimmed_mean(values_V: Floats) -> Any:
+    """Mean of the middle half along the first axis."""
+    size = len(values_V)
+    cut = size // 4
+    if not cut:
+        return values_V.mean(axis=0)
+    return np.partition(values_V, (cut, size - cut - 1), axis=0)[cut : size - cut].mean(axis=0)
+
+
+def optimality_gap(scores_RT: ArrayLike, target: float = 1.0) -> Any:
+    """How far runs stay below `target` on average; a run above it counts as 0, not as a negative gap.
+
+    Args:
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
+      target: the score worth reaching, 1 for normalised scores.
+
+    Returns:
+      A float, or an array of the further axes.
+
+    Source: Agarwal et al. (2021).
+    """
+    return _plain(target - np.minimum(_pooled(scores_RT), target).mean(axis=0))
+
+
+AGGREGATES = {
+    "mean": mean,
+    "median": median,
+    "iqm": iqm,
+    "optimality_gap": optimality_gap,
+    "median_of_task_means": median_of_task_means,
+}
+"""Name -> function of scores_RT."""
+
+
+def aggregate(statistic: str, scores_RT: ArrayLike) -> Any:
+    """The statistic of that name: "mean", "median", "iqm", "optimality_gap" or "median_of_task_means".
+
+    Args:
+      statistic: a name of `AGGREGATES`.
+      scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
+
+    Returns:
+      A float, or an array of the further axes.
+
+    Raises:
+      UnknownOption: no such statistic.
+    """
+    return AGGREGATES[choice(statistic, AGGREGATES, "statistic")](scores_RT)
+
+
+def sample_efficiency(curves_RTP: ArrayLike, statistic: str = "iqm") -> Floats:
+    """The statistic at each point of training.
+
+    Args:
+      curves_RTP: [runs, tasks, points], aligned on one grid.
+      statistic: a name of `AGGREGATES`.
+
+    Returns:
+      [points].
+    """
+    curves = finite(curves_RTP, "curves_RTP")
+    if curves.ndim != 3:
+        raise BadInput(f"curves_RTP has the shape {curves.shape}; it has to be [runs, tasks, points].")
+    return np.asarray(aggregate(statistic, curves), dtype=np.float64)
+
+
+def performance_profile(scores_RT: ArrayLike, thresholds_H: ArrayLike) -> Floats:
+    """Share of runs, over all tasks together, with a score above each threshold.
+
+    Args:
+      scores_RT: [runs] or [runs, tasks].
+      thresholds_H: [thresholds], in any order.
+
+    Returns:
+      [thresholds], each from 0 to 1.
+
+    Source: Dolan and More (2002); as the run-score distribution in Agarwal et al. (2021).
+    """
+    return _share_above(_pooled(scores_RT).ravel(), thresholds_H)
+
+
+def profile_of_task_means(scores_RT: ArrayLike, thresholds_H: ArrayLike) -> Floats:
+    """Share of tasks whose mean over runs lies above each threshold.
+
+    Args:
+      scores_RT: [runs] or [runs, tasks].
+      thresholds_H: [thresholds], in any order.
+
+    Returns:
+      [thresholds], each from 0 to 1.
+    """
+    return _share_above(seeds_by_tasks(scores_RT).mean(axis=0), thresholds_H)
+
+
+def _share_above(values: Floats, thresholds_H: ArrayLike) -> Floats:
+    thresholds = vector(thresholds_H, "thresholds_H")
+    return 1.0 - np.searchsorted(np.sort(values), thresholds, side="right") / len(values)
+
+
+def probability_of_improvement(
+    scores_x: ArrayLike | Sequence[ArrayLike], scores_y: ArrayLike | Sequence[ArrayLike]
+) -> float:
+    """Probability that a run of X scores more than a run of Y on the same task, averaged over tasks; ties count half.
+
+    Args:
+      scores_x: [runs], [runs, tasks], or a list with one vector of runs per task.
+      scores_y: the same tasks in the same order; the number of runs may differ.
+
+    Returns:
+      From 0 to 1.
+
+    Raises:
+      BadInput: the numbers of tasks differ.
+
+    Source: Agarwal et al. (2021); per task the Mann-Whitney statistic divided by its maximum.
+    """
+    tasks_x, tasks_y = scores_of_tasks(scores_x, "scores_x"), scores_of_tasks(scores_y, "scores_y")
+    if len(tasks_x) != len(tasks_y):
+        raise BadInput(f"scores_x has {len(tasks_x)} tasks and scores_y {len(tasks_y)}; they have to be the same ones.")
+    return float(np.mean([placements(x, y).mean() for x, y in zip(tasks_x, tasks_y, strict=True)]))
+
+
+def placements(x: Floats, y: Floats) -> Floats:
+    """For each value of x the share of y below it, ties half."""
+    ordered = np.sort(y)
+    return (np.searchsorted(ordered, x, "left") + np.searchsorted(ordered, x, "right")) / (2 * len(y))
+
+
+def rank_distribution(scores: Sequence[ArrayLike]) -> Floats:
+    """Probability of each rank of each algorithm per task, when one run of each is drawn; rank 0 is the highest score.
+
+    Exact, without drawing: given a run's score the others beat it independently, and a tie is broken by lot.
+
+    Args:
+      scores: per algorithm [runs] or [runs, tasks]; the same tasks in the same order.
+
+    Returns:
+      [algorithms, tasks, ranks]; each row of ranks sums to 1. Its mean over tasks is the aggregate rank distribution,
+      and `(result * arange(algorithms)).sum(-1)` the mean rank.
+
+    Source: the question is that of Agarwal et al. (2021), who sample; the exact sum is ours.
+    """
+    tables = [seeds_by_tasks(table, f"scores[{i}]") for i, table in enumerate(scores)]
+    if len({table.shape[1] for table in tables}) > 1:
+        raise BadInput(f"The algorithms have {[t.shape[1] for t in tables]} tasks; they have to be the same ones.")
+    many = len(tables)
+    nodes, weights = np.polynomial.legendre.leggauss(many // 2 + 1)  # exact for polynomials of the lots' degree
+    lots, weights = (nodes + 1) / 2, weights / 2
+    result = np.zeros((many, tables[0].shape[1], many))
+    for task in range(tables[0].shape[1]):
+        columns = [np.sort(table[:, task]) for table in tables]
+        for i, own in enumerate(columns):
+            chance = np.zeros((len(own), len(lots), many))
+            chance[:, :, 0] = 1.0
+            for other in (column for j, column in enumerate(columns) if j != i):
+                above = 1 - np.searchsorted(other, own, "right") / len(other)
+                equal = 1 - above - np.searchsorted(other, own, "left") / len(other)
+                beaten = (above[:, None] + equal[:, None] * lots)[:, :, None]
+                moved = np.concatenate([np.zeros_like(chance[:, :, :1]), chance[:, :, :-1]], axis=2)
+                chance = chance * (1 - beaten) + moved * beaten
+            result[i, task] = weights @ chance.mean(axis=0)
+    return result
+
+
+def area_under_curve(x_P: ArrayLike, curves_RP: ArrayLike, interpolation: str = "linear") -> Floats:
+    """Mean height of each run's curve over x: the area under it divided by the length of x.
+
+    Args:
+      x_P: [points], increasing.
+      curves_RP: [runs, points] or [points].
+      interpolation: "linear" (trapezes) or "previous" (each value holds until the next point).
+
+    Returns:
+      [runs], in the units of the curve.
+
+    Raises:
+      BadInput: NaN, fewer than two points, x not increasing.
+    """
+    x, curves = vector(x_P, "x_P", 2), np.atleast_2d(finite(curves_RP, "curves_RP"))
+    choice(interpolation, ("linear", "previous"), "interpolation")
+    width = np.diff(x)
+    if (width <= 0).any():
+        raise BadInput("x_P has to increase from point to point.")
+    if curves.shape[-1] != len(x):
+        raise BadInput(f"curves_RP has {curves.shape[-1]} points and x_P {len(x)}.")
+    height = (curves[..., 1:] + curves[..., :-1]) / 2 if interpolation == "linear" else curves[..., :-1]
+    return np.asarray(height @ width / (x[-1] - x[0]), dtype=np.float64)
+
+
+def steps_to_reach(x_P: ArrayLike, curves_RP: ArrayLike, threshold: float) -> Floats:
+    """The first x at which each run's curve is at or above the threshold; infinity where it never is.
+
+    Args:
+      x_P: [points].
+      curves_RP: [runs, points]; NaN (not measured) reaches nothing.
+      threshold: in the units of the curve.
+
+    Returns:
+      [runs], in the units of x.
+    """
+    x = vector(x_P, "x_P")
+    curves = np.atleast_2d(np.asarray(curves_RP, dtype=np.float64))
+    if curves.shape[-1] != len(x):
+        raise BadInput(f"curves_RP has {curves.shape[-1]} points and x_P {len(x)}.")
+    reached = curves >= threshold
+    return np.where(reached.any(axis=-1), x[reached.argmax(axis=-1)], np.inf)
+
+
+def _pooled(scores: ArrayLike) -> Floats:
+    """[runs * tasks, ...]."""
+    array = seeds_by_tasks(scores)
+    return array.reshape(-1, *array.shape[2:])
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,428 @@
+"""Curves of several runs on one grid of x, without inventing points.
+
+    together = align({"seed-1": (x, y), "seed-2": (x, y)}, points=200)
+    together.values_RP       # [runs, points], NaN where a run has no value
+    together.n_P             # how many runs have a value at each point
+    together.sentences()     # "n = 5 until 80,000, 4 after it."
+
+x is anything that was logged: a clock, wall time, another key. A run may begin late, end early, crash, be restarted
+(its x goes back and the rows it had written beyond that point count no longer) and log at its own moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rollbook.errors import BadInput
+from rollbook.stats._given import Bools, Floats, Ints, choice, floats, vector
+
+__all__ = ["Aligned", "Series", "align", "common_grid", "overlap", "placed"]
+
+_INTERPOLATIONS = ("previous", "linear", "none")
+_REDUCERS: dict[str, Callable[[Floats], float]] = {
+    "mean": lambda values: float(values.mean()),
+    "median": lambda values: float(np.median(values)),
+    "max": lambda values: float(values.max()),
+    "min": lambda values: float(values.min()),
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One run's rows in order of x, as they were logged.
+
+    Attributes:
+      x: [rows], increasing.
+      y: [rows].
+      crashed: whether the run ended without finishing.
+      superseded: rows left out because a restart went back before them.
+      unplaced: rows left out because their x is NaN or infinite.
+      merged: rows that shared their x with another one and were merged with it.
+      dropped: rows left out because their y is not finite (nan="drop").
+    """
+
+    x: Floats
+    y: Floats
+    crashed: bool = False
+    superseded: int = 0
+    unplaced: int = 0
+    merged: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Runs on one grid.
+
+    Attributes:
+      x_P: [points], the grid.
+      values_RP: [runs, points]; NaN where the run has no value, and, with nan="keep", where it logged one.
+      present_RP: [runs, points]; whether the run has a value there (of its own or the floor).
+      names: [runs].
+      interpolation: "previous", "linear" or "none".
+      crashed_as: "count", "floor", "hold" or "drop".
+      floor_RP: [runs, points]; where the value is the declared floor of a crashed run.
+      raw: the rows behind each run.
+      left_out: names of runs without any row, and of crashed ones with crashed_as="drop", each with the reason.
+    """
+
+    x_P: Floats
+    values_RP: Floats
+    present_RP: Bools
+    names: tuple[str, ...]
+    interpolation: str
+    crashed_as: str
+    floor_RP: Bools
+    raw: tuple[Series, ...] = field(repr=False)
+    left_out: Mapping[str, str]
+
+    @property
+    def n_P(self) -> Ints:
+        """[points], runs that have a value there; crashed runs at their floor are among them."""
+        return np.asarray(self.present_RP.sum(axis=0), dtype=np.int64)
+
+    @property
+    def started(self) -> int:
+        """Runs on the grid, those that crashed included."""
+        return len(self.names)
+
+    @property
+    def crashed(self) -> int:
+        """Runs on the grid that ended without finishing."""
+        return sum(series.crashed for series in self.raw)
+
+    def sentences(self) -> list[str]:
+        """What a reader of the curves has to know: where n changes, who crashed and how it counts, who is left out."""
+        return _sentences(self)
+
+
+def align(
+    runs: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    grid: ArrayLike | None = None,
+    points: int = 200,
+    span: str = "any",
+    spacing: str = "linear",
+    interpolation: str = "previous",
+    crashed: Sequence[str] = (),
+    crashed_as: str = "count",
+    floor: float | None = None,
+    nan: str = "refuse",
+    backwards: str = "restart",
+    ties: str = "last",
+    window: float | None = None,
+    reduce: str = "mean",
+    max_gap: float | None = None,
+) -> Aligned:
+    """Put runs on a common grid.
+
+    Args:
+      runs: name -> (x, y), the rows of the run in the order in which they were logged, two vectors of one length.
+      grid: [points], the x to evaluate at, increasing; None makes one from `points`, `span` and `spacing`.
+      points: how many, at least 2. With interpolation="none" and no grid every x that any run logged is a point.
+      span: "any": from the first to the last x of any run; "all": only where every run has begun and none has ended.
+      spacing: "linear" or "log" (needs x above 0).
+      interpolation: "previous": the last value logged at or before x; knows nothing of the future. "linear": on the
+        straight line between the two neighbours. "none": only where the run logged exactly this x. None of them goes
+        beyond the run's first and last row.
+      crashed: names of the runs that ended without finishing.
+      crashed_as: after its last row a crashed run "count"s without a value (n falls, `started` does not), is worth the
+        declared "floor", "hold"s its last value, or the whole run is left out ("drop").
+      floor: what a crashed run is worth with crashed_as="floor".
+      nan: of y that is NaN or infinite: "refuse" with the run's name, "keep" (the curve is NaN there), "drop" the row,
+        or count it as the "floor".
+      backwards: where x goes back: "restart" (rows at or beyond the new x were abandoned), "sort", or "refuse".
+      ties: of rows with the same x the "last" or the "mean" counts; only with backwards="sort" can "mean" see rows
+        that a restart would have replaced.
+      window: in units of x; the value at x is then `reduce` of the run's rows in (x - window, x], missing where there
+        is none. Never looks ahead. Takes the place of the interpolation, which has to be "previous".
+      reduce: "mean", "median", "max" or "min", of a window.
+      max_gap: in units of x; with "previous" and "linear", no value farther than that from the rows it comes from.
+
+    Returns:
+      An `Aligned`.
+
+    Raises:
+      BadInput: no rows at all, NaN that nobody decided on, no common point with span="all", arguments that clash.
+    """
+    choice(interpolation, _INTERPOLATIONS, "interpolation")
+    choice(crashed_as, ("count", "floor", "hold", "drop"), "crashed_as")
+    choice(nan, ("refuse", "keep", "drop", "floor"), "nan")
+    choice(reduce, _REDUCERS, "reduce")
+    if "floor" in (crashed_as, nan) and floor is None:
+        raise BadInput('crashed_as="floor" and nan="floor" need floor=, the score that such a run is worth.')
+    if window is not None and (not window > 0 or interpolation != "previous"):
+        raise BadInput(f'window={window!r} has to be above 0 and goes with interpolation="previous" only.')
+    unknown = [name for name in crashed if name not in runs]
+    if unknown:
+        raise BadInput(f"crashed= names {unknown[0]!r}, which is not among the runs {', '.join(map(str, runs))}.")
+
+    left_out: dict[str, str] = {}
+    kept: dict[str, Series] = {}
+    for name, (x, y) in runs.items():
+        series = placed(x, y, name=name, crashed=name in crashed, nan=nan, floor=floor, backwards=backwards, ties=ties)
+        if series.crashed and crashed_as == "drop":
+            left_out[name] = "crashed, and crashed runs were left out on request"
+        elif not len(series.x) and not (series.crashed and crashed_as == "floor"):
+            left_out[name] = "has no row with this key"
+        else:
+            kept[name] = series
+    begun = [series for series in kept.values() if len(series.x)]
+    if not begun:
+        raise BadInput(f"None of the {len(runs)} runs has a value of this key with a finite x; there is no curve.")
+    if grid is not None:
+        x_P = vector(grid, "grid")
+        if (np.diff(x_P) <= 0).any():
+            raise BadInput("grid has to increase from point to point.")
+    elif interpolation == "none":
+        x_P = np.unique(np.concatenate([series.x for series in begun]))
+    else:
+        ending = [s for s in begun if not (s.crashed and crashed_as in ("floor", "hold"))]
+        x_P = common_grid([s.x for s in begun], points, span=span, spacing=spacing, ends=[s.x for s in ending])
+
+    values_RP = np.full((len(kept), len(x_P)), np.nan)
+    present_RP = np.zeros(values_RP.shape, dtype=np.bool_)
+    floor_RP = np.zeros(values_RP.shape, dtype=np.bool_)
+    for row, series in enumerate(kept.values()):
+        _fill(series, x_P, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
+        if series.crashed and crashed_as in ("floor", "hold"):
+            after = x_P > (series.x[-1] if len(series.x) else -np.inf)
+            if crashed_as == "floor":
+                values_RP[row, after], floor_RP[row, after] = floor, True
+            else:
+                values_RP[row, after] = series.y[-1]
+            present_RP[row, after] = True
+    return Aligned(
+        x_P,
+        values_RP,
+        present_RP,
+        tuple(kept),
+        interpolation if window is None else f"{reduce} of the last {window:g}",
+        crashed_as,
+        floor_RP,
+        tuple(kept.values()),
+        left_out,
+    )
+
+
+def placed(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    name: str = "a run",
+    crashed: bool = False,
+    nan: str = "refuse",
+    floor: float | None = None,
+    backwards: str = "restart",
+    ties: str = "last",
+) -> Series:
+    """One run's rows in order of x, and the count of what was left out; the arguments are those of `align`."""
+    choice(backwards, ("restart", "sort", "refuse"), "backwards")
+    choice(ties, ("last", "mean"), "ties")
+    xs, ys = floats(x, f"x of {name}"), floats(y, f"y of {name}")
+    if xs.ndim != 1 or xs.shape != ys.shape:
+        raise BadInput(f"Run {name}: x has the shape {xs.shape} and y {ys.shape}; both are vectors of one length.")
+    usable = np.isfinite(xs)
+    unplaced = int((~usable).sum())
+    xs, ys = xs[usable], ys[usable]
+    superseded = 0
+    if len(xs) > 1 and (np.diff(xs) < 0).any():
+        if backwards == "refuse":
+            at = int(np.flatnonzero(np.diff(xs) < 0)[0])
+            raise BadInput(
+                f"Run {name}: x goes back from {xs[at]:g} to {xs[at + 1]:g}. "
+                'Choose backwards="restart" (later rows replace what they repeat) or backwards="sort".'
+            )
+        if backwards == "restart":
+            # A row stands if every later row lies beyond it; one at the same x is a tie, not a restart.
+            later = np.append(np.minimum.accumulate(xs[::-1])[::-1][1:], np.inf)
+            stands = (xs < later) | ((xs == later) & _runs_on(xs))
+            superseded = int((~stands).sum())
+            xs, ys = xs[stands], ys[stands]
+        else:
+            order = np.argsort(xs, kind="stable")
+            xs, ys = xs[order], ys[order]
+    bad = ~np.isfinite(ys)
+    dropped = 0
+    if bad.any():
+        if nan == "refuse":
+            at = int(np.flatnonzero(bad)[0])
+            raise BadInput(
+                f"Run {name} has {ys[at]} at {xs[at]:g}. It is neither dropped nor counted as zero; choose "
+                'nan="floor", nan="drop" or nan="keep".'
+            )
+        if nan == "drop":
+            dropped = int(bad.sum())
+            xs, ys = xs[~bad], ys[~bad]
+        elif nan == "floor":
+            ys = np.where(bad, np.nan if floor is None else floor, ys)
+    before = len(xs)
+    if before > 1 and (np.diff(xs) == 0).any():
+        first = np.append(True, np.diff(xs) > 0)
+        if ties == "mean":
+            begin = np.flatnonzero(first)
+            ys = np.add.reduceat(ys, begin) / np.diff(np.append(begin, before))
+            xs = xs[first]
+        else:
+            last = np.append(np.diff(xs) > 0, True)
+            xs, ys = xs[last], ys[last]
+    return Series(xs, ys, crashed, superseded, unplaced, before - len(xs), dropped)
+
+
+def _runs_on(x: Floats) -> Bools:
+    """Whether each row is followed, without a step back, by one at the same x."""
+    return np.append(x[1:] == x[:-1], False)
+
+
+def common_grid(
+    xs: Sequence[ArrayLike],
+    points: int = 200,
+    *,
+    span: str = "any",
+    spacing: str = "linear",
+    ends: Sequence[ArrayLike] | None = None,
+) -> Floats:
+    """Evenly spaced x over the range of several runs.
+
+    Args:
+      xs: one increasing vector per run, none empty.
+      points: at least 2; a single x of all runs gives a grid of one point.
+      span: "any" or "all", as in `align`.
+      spacing: "linear" or "log".
+      ends: the runs whose end bounds span="all"; all of them by default.
+
+    Returns:
+      [points], increasing.
+
+    Raises:
+      BadInput: no common point with span="all", or a range that a logarithm does not have.
+    """
+    choice(span, ("any", "all"), "span")
+    choice(spacing, ("linear", "log"), "spacing")
+    if points < 2:
+        raise BadInput(f"points={points!r}: a grid has at least 2.")
+    firsts, lasts = [float(np.min(x)) for x in xs], [float(np.max(x)) for x in xs]
+    if span == "any":
+        begin, end = min(firsts), max(lasts)
+    else:
+        begin = max(firsts)
+        end = min(float(np.max(x)) for x in ends) if ends else max(lasts)
+    if begin > end:
+        raise BadInput(
+            f"The runs have no common point: one begins at {begin:g}, another has ended at {end:g}. "
+            'Choose span="any", or leave one of them out.'
+        )
+    if begin == end:
+        return np.array([begin])
+    if spacing == "log":
+        if begin <= 0:
+            raise BadInput(f'spacing="log" needs x above 0; the first is {begin:g}.')
+        grid = np.geomspace(begin, end, points)
+    else:
+        grid = np.linspace(begin, end, points)
+    grid[0], grid[-1] = begin, end
+    return np.unique(grid)
+
+
+def overlap(a: Aligned, b: Aligned) -> tuple[float, float] | None:
+    """The range of x in which both groups have a value of at least one run, or None where there is no such range.
+
+    Args:
+      a: one group.
+      b: another group; its grid may differ.
+
+    Returns:
+      (first, last) in units of x, or None.
+    """
+    ranges = []
+    for group in (a, b):
+        seen = np.flatnonzero(group.n_P > 0)
+        if not len(seen):
+            return None
+        ranges.append((float(group.x_P[seen[0]]), float(group.x_P[seen[-1]])))
+    begin, end = max(r[0] for r in ranges), min(r[1] for r in ranges)
+    return (begin, end) if begin <= end else None
+
+
+def _fill(
+    series: Series,
+    x_P: Floats,
+    values_P: Floats,
+    present_P: Bools,
+    interpolation: str,
+    window: float | None,
+    reduce: str,
+    max_gap: float | None,
+) -> None:
+    """Write one run's values on the grid into the two rows."""
+    if not len(series.x):
+        return
+    x, y = series.x, series.y
+    at = np.searchsorted(x, x_P, side="right") - 1  # the last row at or before each point
+    if window is not None:
+        begin = np.searchsorted(x, x_P - window, side="right")
+        within = (at >= begin) & (x_P <= x[-1])  # after its end a run has no window
+        values_P[within] = _windows(y, begin[within], at[within] + 1, reduce)
+        present_P[within] = True
+        return
+    exact = (at >= 0) & (x[np.maximum(at, 0)] == x_P)
+    if interpolation == "none":
+        inside = exact
+        values_P[inside] = y[at[inside]]
+    else:
+        inside = (at >= 0) & (x_P <= x[-1])
+        if interpolation == "linear":
+            following = np.minimum(at + 1, len(x) - 1)
+            if max_gap is not None:
+                inside &= exact | (x[following] - x[np.maximum(at, 0)] <= max_gap)
+            left, right = at[inside], following[inside]
+            width = np.where(right > left, x[right] - x[left], 1.0)
+            share = np.where(exact[inside], 0.0, (x_P[inside] - x[left]) / width)
+            with np.errstate(invalid="ignore"):  # an infinity that was kept gives NaN beside it
+                between = y[left] + share * (y[right] - y[left])
+            values_P[inside] = np.where(share == 0.0, y[left], between)
+        else:
+            if max_gap is not None:
+                inside &= x_P - x[np.maximum(at, 0)] <= max_gap
+            values_P[inside] = y[at[inside]]
+    present_P[inside] = True
+
+
+def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
+    """The reduction of y[begin:end] for each pair; none is empty."""
+    if reduce == "mean" and np.isfinite(y).all():
+        centre = y.mean()  # sums of deviations: a large constant part costs no digits
+        total = np.append(0.0, np.cumsum(y - centre))
+        return np.asarray((total[end] - total[begin]) / (end - begin) + centre)
+    function = _REDUCERS[reduce]
+    return np.array([function(y[b:e]) for b, e in zip(begin, end, strict=True)])
+
+
+def _sentences(aligned: Aligned) -> list[str]:
+    told = []
+    n = aligned.n_P
+    change = np.flatnonzero(np.diff(n))
+    if len(change) == 1:
+        told.append(f"n = {n[0]} until {aligned.x_P[change[0]]:,.6g}, {n[-1]} after it.")
+    elif len(change):
+        told.append(f"n changes along the curve: from {n.min()} to {n.max()} of {aligned.started} runs.")
+    if aligned.crashed:
+        how = {
+            "count": "after their end they have no value and stay in the count of runs",
+            "floor": "after their end they count as the declared floor",
+            "hold": "after their end they keep their last value",
+        }[aligned.crashed_as]
+        told.append(f"{aligned.crashed} of {aligned.started} runs crashed; {how}.")
+    for name, why in aligned.left_out.items():
+        told.append(f"Run {name} {why}.")
+    superseded = sum(series.superseded for series in aligned.raw)
+    if superseded:
+        told.append(f"{superseded:,} rows that a restart replaced were left out.")
+    dropped = sum(series.dropped for series in aligned.raw)
+    if dropped:
+        told.append(f"{dropped:,} rows that were not finite were dropped on request.")
+    return told

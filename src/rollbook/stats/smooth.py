@@ -1,0 +1,138 @@
+"""Smoothing of one series that never looks ahead: a smoothed value depends on its own and on earlier values only.
+
+All functions take values in the order in which they were logged and return as many. NaN and infinities are kept where
+they are: such a point is NaN or infinite in the result too, it does not enter its neighbours' averages, and the series
+goes on after it. A gap in x is not seen here; smooth before aligning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rollbook.errors import BadInput
+from rollbook.stats._given import Floats, floats
+
+__all__ = ["ema", "rolling_mean", "rolling_median", "warm_up_average"]
+
+_BLOCK = 64
+
+
+def ema(values: ArrayLike, weight: float) -> Floats:
+    """Exponential average, divided by the weight it has seen: what TensorBoard's slider shows.
+
+    Args:
+      values: [points].
+      weight: of the past, from 0 (no smoothing) up to, but not including, 1. 1 / (1 - weight) values count.
+
+    Returns:
+      [points]; the first finite value is itself.
+
+    Raises:
+      BadInput: weight out of range, or more than one axis.
+
+    Source: Kingma and Ba, Adam (2015), section 3, for the correction of the bias towards 0.
+    """
+    series = _series(values)
+    if not 0 <= weight < 1:
+        raise BadInput(f"ema was given weight={weight!r}; it has to be at least 0 and less than 1.")
+    result, seen = series.copy(), np.isfinite(series)
+    numbers = series[seen]
+    if weight == 0 or not len(numbers) or np.all(numbers == numbers[0]):
+        return result
+    age = np.arange(1, len(numbers) + 1)
+    with np.errstate(under="ignore"):
+        result[seen] = _decayed(numbers * (1 - weight), weight) / (1 - weight**age)
+    return result
+
+
+def _decayed(fresh: Floats, weight: float) -> Floats:
+    """out[i] = weight * out[i - 1] + fresh[i], block by block: inside a block by one matrix product."""
+    lag = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))
+    with np.errstate(under="ignore"):
+        kernel = np.where(lag >= 0, weight ** np.maximum(lag, 0).astype(float), 0.0)
+        fade = weight ** np.arange(1.0, _BLOCK + 1)
+    padded = np.zeros(-(-len(fresh) // _BLOCK) * _BLOCK)
+    padded[: len(fresh)] = fresh
+    inside = padded.reshape(-1, _BLOCK) @ kernel.T
+    carried = 0.0
+    for block in inside:
+        block += carried * fade
+        carried = block[-1]
+    return inside.ravel()[: len(fresh)]
+
+
+def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
+    """Running average whose weight begins at 0 and comes nearer to `weight` by a tenth of the distance each value.
+
+    The same average as the filter `Smooth(mode="warm_up")` writes beside a key.
+
+    Args:
+      values: [points].
+      weight: of the past in the long run, at least 0 and less than 1.
+
+    Returns:
+      [points].
+    """
+    series = _series(values)
+    if not 0 <= weight < 1:
+        raise BadInput(f"warm_up_average was given weight={weight!r}; it has to be at least 0 and less than 1.")
+    result, average, past = series.copy(), 0.0, 0.0
+    for place in np.flatnonzero(np.isfinite(series)):
+        average = float(series[place]) * (1 - past) + average * past
+        past = past * 0.9 + weight * 0.1
+        result[place] = average
+    return result
+
+
+def rolling_mean(values: ArrayLike, window: int) -> Floats:
+    """Mean of the last `window` finite values up to each point; of all there are before that many were seen.
+
+    Args:
+      values: [points].
+      window: a number of values, at least 1.
+
+    Returns:
+      [points].
+    """
+    return _rolled(values, window, "rolling_mean", np.mean)
+
+
+def rolling_median(values: ArrayLike, window: int) -> Floats:
+    """Median of the last `window` finite values up to each point; of all there are before that many were seen.
+
+    Args:
+      values: [points].
+      window: a number of values, at least 1.
+
+    Returns:
+      [points].
+    """
+    return _rolled(values, window, "rolling_median", np.median)
+
+
+def _rolled(values: ArrayLike, window: int, name: str, centre: object) -> Floats:
+    series = _series(values)
+    if window != int(window) or window < 1:
+        raise BadInput(f"{name} was given window={window!r}; it has to be a whole number of values, at least 1.")
+    result, seen, window = series.copy(), np.isfinite(series), int(window)
+    numbers = series[seen]
+    if not len(numbers):
+        return result
+    rolled = np.empty_like(numbers)
+    head = min(window - 1, len(numbers))
+    for end in range(head):
+        rolled[end] = centre(numbers[: end + 1])  # type: ignore[operator]
+    for begin in range(0, len(numbers) - window + 1, 4096):  # bounded memory whatever the window
+        part = numbers[begin : begin + 4096 + window - 1]
+        full = np.lib.stride_tricks.sliding_window_view(part, window)
+        rolled[begin + head : begin + head + len(full)] = centre(full, axis=1)  # type: ignore[operator]
+    result[seen] = rolled
+    return result
+
+
+def _series(values: ArrayLike) -> Floats:
+    series = floats(values, "values")
+    if series.ndim != 1:
+        raise BadInput(f"Smoothing takes one series at a time; the shape given is {series.shape}.")
+    return series

@@ -1,0 +1,249 @@
+"""Tests of two groups of runs of one task: Welch, studentised permutation, ranks.
+
+    welch(a_N, b_N).p
+
+Axes: N the seeds of an arm; the arms need not be of one size. Every test is two-sided. None of them may be repeated
+while seeds come in at the same level: see `verdict`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, stdtr
+
+from rollbook.errors import BadInput
+from rollbook.stats._given import Bools, Floats, choice, vector
+
+__all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch"]
+
+EXACT_SPLITS = 20_000
+"""Up to so many splits of the scores into two arms all of them are tried."""
+
+
+@dataclass(frozen=True)
+class TwoSampleTest:
+    """What a test of two arms found.
+
+    Attributes:
+      method: its name.
+      difference: A minus B in what the test compares: means, trimmed means, or P(A > B) - 1/2.
+      statistic: t, z, or NaN where both arms are constant.
+      p: two-sided.
+      error: standard error of the difference, in its units.
+      freedom: degrees of freedom of t; infinite for z.
+      splits: how many splits a permutation test tried, else 0.
+      exact: whether p is exact for arms of one distribution.
+    """
+
+    method: str
+    difference: float
+    statistic: float
+    p: float
+    error: float
+    freedom: float
+    splits: int = 0
+    exact: bool = False
+
+
+def welch(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
+    """Welch's t test of the difference of means, with Satterthwaite's degrees of freedom.
+
+    Two arms that are equal constants have p = 1, two different constants p = 0: their permutation test decides then.
+
+    Args:
+      a_N: [seeds of A], at least 2.
+      b_N: [seeds of B], at least 2.
+
+    Returns:
+      A `TwoSampleTest`.
+
+    Source: Welch (1947).
+    """
+    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
+    difference = float(a.mean() - b.mean())
+    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    if np.ptp(a) == 0:  # the mean of equal floats may differ from them by an ulp
+        va = 0.0
+    if np.ptp(b) == 0:
+        vb = 0.0
+    if va == 0 and vb == 0:
+        difference = float(a[0] - b[0])
+        return TwoSampleTest("Welch", difference, math.nan, 1.0 if difference == 0 else 0.0, 0.0, math.inf)
+    whole = va + vb
+    part = va / whole
+    freedom = 1 / (part**2 / (len(a) - 1) + (1 - part) ** 2 / (len(b) - 1))
+    t = difference / math.sqrt(whole)
+    return TwoSampleTest("Welch", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
+
+
+def permutation(
+    a_N: ArrayLike,
+    b_N: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    draws: int = 9_999,
+    centre: str = "mean",
+) -> TwoSampleTest:
+    """Permutation test of the studentised difference: exact for arms of one distribution, robust where spreads differ.
+
+    All splits into two arms are tried if there are at most 20,000, else `draws` random ones beside the one seen. A
+    split that is as extreme as the one seen counts against a winner.
+
+    Args:
+      a_N: [seeds of A], at least 2.
+      b_N: [seeds of B], at least 2.
+      rng: used only where not all splits are tried.
+      draws: random splits.
+      centre: "mean" (Welch's ratio) or "iqm" (Yuen's: trimmed means over winsorised errors).
+
+    Returns:
+      A `TwoSampleTest`.
+
+    Source: Janssen (1997); Chung and Romano (2013) for unlike arms.
+    """
+    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
+    choice(centre, ("mean", "iqm"), "centre")
+    if draws < 1:
+        raise BadInput(f"draws={draws!r} has to be at least 1.")
+    pooled = np.concatenate([a, b])
+    order = np.argsort(pooled, kind="stable")
+    ordered = pooled[order]
+    span = float(ordered[-1] - ordered[0])
+    if span == 0:
+        return TwoSampleTest("permutation", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
+    unit = (ordered - ordered.mean()) / span
+    seen_S, seen_gap, seen_error = _studentised(unit, (order < len(a))[None, :], centre)
+    every = math.comb(len(pooled), len(a))
+    exact = every <= EXACT_SPLITS
+    members = _all_splits(len(pooled), len(a)) if exact else _some_splits(len(pooled), len(a), draws, rng)
+    drawn = _studentised(unit, members, centre)[0]
+    as_extreme = int((drawn >= seen_S[0] * (1 - 1e-9)).sum())
+    p = as_extreme / every if exact else (1 + as_extreme) / (1 + draws)
+    signed = math.copysign(float(seen_S[0]), float(seen_gap[0]))
+    return TwoSampleTest(
+        "permutation",
+        float(seen_gap[0]) * span,
+        signed,
+        min(p, 1.0),
+        float(seen_error[0]) * span,
+        math.inf,
+        len(members),
+        exact,
+    )
+
+
+@lru_cache(maxsize=16)
+def _all_splits(size: int, chosen: int) -> Bools:
+    members = np.zeros((math.comb(size, chosen), size), dtype=np.bool_)
+    places = np.array(list(itertools.combinations(range(size), chosen)), dtype=np.int64)
+    np.put_along_axis(members, places, True, axis=1)
+    members.flags.writeable = False
+    return members
+
+
+def _some_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
+    ranks = np.argsort(rng.random((draws, size)), axis=1)
+    return np.asarray(ranks < chosen)
+
+
+def _studentised(ordered: Floats, members_SN: Bools, centre: str) -> tuple[Floats, Floats, Floats]:
+    """|difference| / error, the difference and the error of each split of sorted values; S splits, N values."""
+    gap, whole = np.zeros(len(members_SN)), np.zeros(len(members_SN))
+    for sign, inside in ((1.0, members_SN), (-1.0, ~members_SN)):
+        size = int(inside[0].sum())
+        cut = size // 4 if centre == "iqm" else 0
+        if cut:
+            mean, variance = _trimmed(ordered, inside, size, cut)
+        else:
+            weight = inside.astype(np.float64)
+            mean = weight @ ordered / size
+            variance = np.maximum(weight @ ordered**2 / size - mean**2, 0.0) * size / (size - 1)
+        gap += sign * mean
+        whole += variance / size / (1 - 2 * cut / size) ** 2
+    error = np.sqrt(np.maximum(whole, 1e-24))  # values are in units of their range
+    ratio = np.where(np.abs(gap) < 1e-12, 0.0, np.abs(gap) / error)
+    return ratio, gap, error
+
+
+def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Floats, Floats]:
+    """Mean of the middle and winsorised variance of the members of each split."""
+    values = np.broadcast_to(ordered, inside_SN.shape)[inside_SN].reshape(len(inside_SN), size)
+    mean = values[:, cut : size - cut].mean(axis=1)
+    clipped = np.clip(values, values[:, cut : cut + 1], values[:, size - cut - 1 : size - cut])
+    return mean, clipped.var(axis=1, ddof=1)
+
+
+def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
+    """Rank test of Wilcoxon, Mann and Whitney: are both arms one distribution?
+
+    Exact without ties up to 20,000 splits, else the normal limit with corrections for ties and continuity.
+
+    Args:
+      a_N: [seeds of A], at least 2.
+      b_N: [seeds of B], at least 2.
+
+    Returns:
+      A `TwoSampleTest`; its difference is P(A > B) - 1/2, ties half.
+
+    Source: Mann and Whitney (1947).
+    """
+    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
+    na, nb = len(a), len(b)
+    ordered = np.sort(b)
+    wins = (np.searchsorted(ordered, a, "left") + np.searchsorted(ordered, a, "right")).sum() / 2
+    half = na * nb / 2
+    _, sizes = np.unique(np.concatenate([a, b]), return_counts=True)
+    both = na + nb
+    variance = na * nb / 12 * (both + 1 - float((sizes**3 - sizes).sum()) / (both * (both - 1)))
+    error = math.sqrt(max(variance, 0.0))
+    exact = bool(sizes.max() == 1) and math.comb(both, na) <= EXACT_SPLITS
+    if error == 0:
+        return TwoSampleTest("Mann-Whitney", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
+    z = math.copysign(max(abs(wins - half) - 0.5, 0.0) / error, wins - half)
+    if exact:
+        ranks = _all_splits(both, na) @ np.arange(1.0, both + 1) - na * (na + 1) / 2
+        p = float((np.abs(ranks - half) >= abs(wins - half) - 1e-9).mean())
+    else:
+        p = 2 * float(ndtr(-abs(z)))
+    return TwoSampleTest(
+        "Mann-Whitney", float(wins / (na * nb) - 0.5), z, min(p, 1.0), error / (na * nb), math.inf, 0, exact
+    )
+
+
+def brunner_munzel(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
+    """Rank test of P(A > B) = 1/2 that lets the arms differ in spread and shape.
+
+    Args:
+      a_N: [seeds of A], at least 2.
+      b_N: [seeds of B], at least 2.
+
+    Returns:
+      A `TwoSampleTest`; its difference is P(A > B) - 1/2. Arms that do not overlap at all have no error to compare
+      with: p is that of `mann_whitney` then.
+
+    Source: Brunner and Munzel (2000).
+    """
+    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
+    above_b, above_a = _shares_below(a, b), _shares_below(b, a)
+    difference = float(above_b.mean() - 0.5)
+    va, vb = float(above_b.var(ddof=1)) / len(a), float(above_a.var(ddof=1)) / len(b)
+    whole = va + vb
+    if whole == 0:
+        return TwoSampleTest("Brunner-Munzel", difference, math.nan, mann_whitney(a, b).p, 0.0, math.inf)
+    part = va / whole
+    freedom = 1 / (part**2 / (len(a) - 1) + (1 - part) ** 2 / (len(b) - 1))
+    t = difference / math.sqrt(whole)
+    return TwoSampleTest("Brunner-Munzel", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
+
+
+def _shares_below(x: Floats, y: Floats) -> Floats:
+    ordered = np.sort(y)
+    return np.asarray(
+        (np.searchsorted(ordered, x, "left") + np.searchsorted(ordered, x, "right")) / (2 * len(y)), dtype=np.float64
+    )
