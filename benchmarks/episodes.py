@@ -26,7 +26,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorStatistic
 
 import rollbook
 from benchmarks.rows import Context, Line
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 
 Wrap = Callable[[Any, Any], Any]
 

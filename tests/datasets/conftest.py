@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.run import ending
 from rollbook.seal import folder as store_seal
 

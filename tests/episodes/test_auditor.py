@@ -14,7 +14,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from rollbook.capture.episodes.auditor import EpisodeAuditor, reported_in
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.ledger import RewardLedger
 
 OLD_GYM = next((Path(__file__).parents[2] / ".venvs" / "gym122").glob("lib/python*/site-packages"), None)
@@ -152,7 +152,7 @@ import gymnasium, json, numpy as np
 from gymnasium.vector import SyncVectorEnv, AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from conftest import Notebook, counting_env
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 assert gymnasium.__version__ == "1.2.2", gymnasium.__version__
 book = Notebook()
 envs = RecordEpisodes(

@@ -21,7 +21,7 @@ import rollbook
 from rollbook.book import nearest as near
 from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
-from rollbook.capture.gym.single import RecordEpisodes, record_envs
+from rollbook.capture.gym import RecordEpisodes, record_envs
 from rollbook.run import ending
 from rollbook.seal.folder import seal
 from rollbook.storage import encode

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import rollbook
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.cli.app import app
 
 

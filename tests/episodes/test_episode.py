@@ -12,7 +12,7 @@ import pytest
 
 import rollbook
 from rollbook.book.book import Book
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.errors import BadInput, UnknownKey
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*reward components at stage")

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.errors import BadInput
 
 TAXI = max(spec.version or 0 for spec in gymnasium.registry.values() if spec.name == "Taxi")

@@ -12,7 +12,7 @@ import pytest
 from rollbook.capture.episodes import steps as _steps
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.episodes.schedule import Schedule
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.errors import BadInput
 
 

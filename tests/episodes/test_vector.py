@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from rollbook.capture.gym.single import RecordEpisodes, RecordVectorEpisodes, record_envs
+from rollbook.capture.gym import RecordEpisodes, RecordVectorEpisodes, record_envs
 
 MODES = list(AutoresetMode)
 

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook.capture.gym.single import RecordEpisodes, record_envs
+from rollbook.capture.gym import RecordEpisodes, record_envs
 
 GROUPS = ("gym122", "data")
 EPISODES = Path(__file__).parents[1] / "episodes"

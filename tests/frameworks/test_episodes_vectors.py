@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rollbook.capture.gym.single import RecordEpisodes, record_envs
+from rollbook.capture.gym import RecordEpisodes, record_envs
 
 GROUPS = ("main",)
 

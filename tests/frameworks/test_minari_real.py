@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.multiagent import RecordParallel
 from rollbook.datasets import StepSource, from_minari, to_minari
 from rollbook.datasets._whole import Exported

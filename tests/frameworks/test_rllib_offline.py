@@ -18,7 +18,7 @@ from ray.rllib.algorithms.bc import BCConfig
 from ray.rllib.algorithms.marwil import MARWILConfig
 
 import rollbook
-from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.datasets import StepSource, from_rllib, to_rllib
 from rollbook.errors import BadInput
 from rollbook.run import ending

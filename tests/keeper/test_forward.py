@@ -15,7 +15,8 @@ import pytest
 
 from rollbook.errors import NotARun
 from rollbook.keeper.cursors import cursor_path
-from rollbook.keeper.forward import Forwarder, LocalSinks, replay, run_info
+from rollbook.keeper.forward import Forwarder, replay, run_info
+from rollbook.keeper.local import LocalSinks
 from rollbook.keeper.sinks import Sinks, build
 from rollbook.protocols import Row, RunInfo
 

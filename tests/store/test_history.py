@@ -11,7 +11,8 @@ import pytest
 from fake_writer import FakeWriter, make_run, write_run
 
 from rollbook.book.book import Book
-from rollbook.book.history import History, cut_at
+from rollbook.book.history import History
+from rollbook.book.rewind import cut_at
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.seal.folder import seal
 

@@ -21,7 +21,7 @@ from rollbook.errors import UnknownKey
 from rollbook.storage.columns import rows_equal, take_table, to_numpy
 
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book.asked import EpisodeTables
 
 __all__ = ["CHOICES", "Episode", "find_episode"]
 
@@ -39,7 +39,7 @@ class Episode(Mapping[str, Any]):
       row: the row as a dict.
     """
 
-    def __init__(self, book: Book, table: pa.Table) -> None:
+    def __init__(self, book: EpisodeTables, table: pa.Table) -> None:
         self._book, self._table = book, table
         (self.row,) = table.to_pylist()
         self.id = str(self.row["episode_id"])
@@ -124,7 +124,7 @@ class Episode(Mapping[str, Any]):
         return {} if clock is None else self._book.at(rows, **{clock: int(self.row[clock])})
 
 
-def find_episode(book: Book, which: str) -> Episode:
+def find_episode(book: EpisodeTables, which: str) -> Episode:
     """The episode with an id, or the one that "best", "worst", "first" or "last" stands for.
 
     Raises:

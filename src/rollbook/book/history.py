@@ -8,7 +8,6 @@ compared only within one attempt, so clocks that step back or hosts that disagre
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from rollbook.errors import BadInput, UnknownKey
 
-__all__ = ["Attempts", "CheckpointRow", "History", "cut_at"]
+__all__ = ["Attempts", "CheckpointRow", "History"]
 
 NDArray = npt.NDArray[Any]
 
@@ -185,18 +184,3 @@ def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any,
             combination.append(words[place])
         found.append((rows, tuple(reversed(combination))))
     return found
-
-
-def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
-    """The place in a run's effective history where a clock last stood at `value` or before.
-
-    Returns:
-      (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the writer
-      of that row and by time for others; and the clocks of that row.
-    Raises:
-      UnknownKey: no effective row has a reading of the clock up to `value`.
-    """
-    from rollbook.book.book import Book
-    from rollbook.book.rewind import find_cut
-
-    return find_cut(Book(run), clock, value)

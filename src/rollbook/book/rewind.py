@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,21 @@ from rollbook.errors import UnknownKey
 from rollbook.storage import layout
 from rollbook.storage.columns import to_numpy
 
-__all__ = ["find_cut"]
+__all__ = ["cut_at"]
 
 
-def find_cut(book: Book, clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
-    """See `store.history.cut_at`."""
+def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+    """The place in a run's effective history where a clock last stood at `value` or before.
+
+    Returns:
+      (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the writer
+      of that row and by time for others; and the clocks of that row.
+    Raises:
+      UnknownKey: no effective row has a reading of the clock up to `value`.
+    """
+    book = Book(run)
     tables = [*dict.fromkeys([*layout.TABLES, *layout.table_names(book.path)])]
-    return book.files.read(tables, lambda found: _find(book, found, clock, value))
+    return book.files.read(tables, lambda pieces: _find(book, pieces, clock, value))
 
 
 def _find(book: Book, found: dict[str, Pieces], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:

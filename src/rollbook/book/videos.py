@@ -11,12 +11,12 @@ import pyarrow as pa
 from rollbook.errors import UnknownKey
 
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book.asked import EpisodeTables
 
 __all__ = ["media_file", "video_of_episode"]
 
 
-def video_of_episode(book: Book, episode: str = "best") -> Path:
+def video_of_episode(book: EpisodeTables, episode: str = "best") -> Path:
     """The video file of an episode that was filmed.
 
     Args:
@@ -61,14 +61,14 @@ def _score(value: Any, sign: float) -> float:
     return sign * value if isinstance(value, (int, float)) and math.isfinite(value) else -math.inf
 
 
-def _file(book: Book, row: dict[str, Any]) -> Path:
+def _file(book: EpisodeTables, row: dict[str, Any]) -> Path:
     path = media_file(book, str(row["path"]))
     if path is None:
         raise UnknownKey(f"the video {row['path']!r} is not in {book.path}: it was evicted, or not encoded yet")
     return path
 
 
-def media_file(book: Book, path: str) -> Path | None:
+def media_file(book: EpisodeTables, path: str) -> Path | None:
     """The file behind a row of `media`, None if it is not there: evicted, not encoded yet, or outside the run."""
     root = Path(book.path).resolve()
     wanted = (root / path).resolve()

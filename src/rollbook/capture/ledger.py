@@ -213,6 +213,6 @@ class RewardLedger:
 
         Works on a gymnasium environment (or anything with its `step`). Put one where each stage begins.
         """
-        from rollbook.capture.gym.single import LedgerStage
+        from rollbook.capture.ledger_stage import LedgerStage
 
-        return LedgerStage(env, self, name)
+        return LedgerStage(env, self.enter, name)

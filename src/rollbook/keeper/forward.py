@@ -15,7 +15,6 @@ import os
 import time
 
 from rollbook.keeper.cursors import SavedCursor, cursor_path
-from rollbook.keeper.local import LocalSinks
 from rollbook.keeper.places import read_json
 from rollbook.keeper.rewinds import acceptable, deliver
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo, Sink
 
-__all__ = ["Forwarder", "LocalSinks", "replay", "run_info"]
+__all__ = ["Forwarder", "replay", "run_info"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEP_SECONDS = 1.0

@@ -10,28 +10,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.run.run import Run
+    from rollbook.run.open_run import OpenRun
 
 __all__ = ["current_run", "current_verb", "enter", "leave", "opened"]
 
-opened: list[Run] = []
+opened: list[Any] = []
 """The runs that are open in this process, oldest first."""
 
-_stack: contextvars.ContextVar[tuple[Run, ...]] = contextvars.ContextVar("rollbook_runs", default=())
+_stack: contextvars.ContextVar[tuple[OpenRun, ...]] = contextvars.ContextVar("rollbook_runs", default=())
 _no_run = Bill()
 
 
-def enter(run: Run) -> None:
+def enter(run: OpenRun) -> None:
     """Make `run` the current one of this context."""
     _stack.set((*_stack.get(), run))
 
 
-def leave(run: Run) -> None:
+def leave(run: OpenRun) -> None:
     """Take it back."""
     _stack.set(tuple(r for r in _stack.get() if r is not run))
 
 
-def current_run() -> Run | None:
+def current_run() -> Any:
     """The innermost `with` run of this context, else the run opened last, else None."""
     inner = _stack.get()
     if inner:

@@ -1,8 +1,7 @@
 """How a run ends when nobody calls finish(): at exit, by an exception, by SIGTERM.
 
 The user's own signal handlers are never replaced: ours for SIGTERM is set only where the default one stands, writes
-the run's
-end, and then lets the default happen.
+the run's end, and then lets the default happen.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from rollbook.run.run import Run
+    from rollbook.run.open_run import OpenRun
 
 __all__ = ["forget", "status_of", "watch"]
 
@@ -27,7 +26,7 @@ _installed = False
 _owner = 0
 
 
-def watch(run: Run) -> None:
+def watch(run: OpenRun) -> None:
     """See to it that `run` gets an end, however this process leaves."""
     global _installed, _owner
     _open_runs.add(run)
@@ -43,7 +42,7 @@ def watch(run: Run) -> None:
         return
 
 
-def forget(run: Run) -> None:
+def forget(run: OpenRun) -> None:
     """The run has ended by itself."""
     _open_runs.discard(run)
 

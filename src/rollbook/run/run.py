@@ -271,7 +271,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        from rollbook.book.history import cut_at
+        from rollbook.book.rewind import cut_at
 
         attempt, cut, clocks = cut_at(self._folder, name, reading)
         self._rewind_to(attempt, cut, None)
@@ -446,8 +446,3 @@ class Run(Scope):
 
     def __repr__(self) -> str:
         return f"<Run {self.project}/{self.name} {self.id}, attempt {self.attempt}, {self.status}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from rollbook.run.session import unpickle_run
-
-        return unpickle_run, self.address()

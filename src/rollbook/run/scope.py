@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rollbook.capture.samples.recorder import LoggedSamples
     from rollbook.capture.timers import Timers
     from rollbook.journal.writer import Channel, Writer
-    from rollbook.run.run import Run
+    from rollbook.run.open_run import OpenRun
 
 __all__ = ["Scope"]
 
@@ -46,7 +46,7 @@ class Scope:
 
     log: Callable[..., None]
 
-    def __init__(self, run: Run, name: str, channel: Channel) -> None:
+    def __init__(self, run: OpenRun, name: str, channel: Channel) -> None:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run.writer
         self.log = writer.make_log(channel)
@@ -313,7 +313,8 @@ class Scope:
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
-        return self.run.open_scope(f"{self._channel.prefix}{name}", at)
+        scope: Scope = self.run.open_scope(f"{self._channel.prefix}{name}", at)
+        return scope
 
     def _guard(self, work: Callable[..., Any], *arguments: Any) -> None:
         try:
@@ -325,11 +326,6 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {self.run!r}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from rollbook.run.session import unpickle_scope
-
-        return unpickle_scope, (*self.run.address(), self.scope_name, self._channel.at)
 
 
 def _is_one(value: Any) -> bool:

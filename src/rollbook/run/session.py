@@ -5,6 +5,7 @@ This is where the rooms are put together: the only place that knows the writer, 
 
 from __future__ import annotations
 
+import copyreg
 import os
 import sys
 import time
@@ -38,14 +39,13 @@ from rollbook.run.current import opened
 from rollbook.run.joining import elder, own_rank, rendezvous
 from rollbook.run.life import start
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
+from rollbook.run.run import Run
+from rollbook.run.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
-
-    from rollbook.run.run import Run
-    from rollbook.run.scope import Scope
 
 __all__ = ["DEFAULT", "attach", "init", "unpickle_run", "unpickle_scope"]
 
@@ -284,8 +284,17 @@ def attach(
 # -- pickling
 
 
+def _pickled_run(run: Run) -> tuple[Any, ...]:
+    return unpickle_run, run.address()
+
+
+def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
+    return unpickle_scope, (*scope.run.address(), scope.scope_name, scope._channel.at)
+
+
 def unpickle_run(folder: str, nonce: str) -> Run:
     """A writer of the same run in this process; one per process, however often it is unpickled."""
+    run: Run
     for run in opened:
         if str(run.folder) == folder and run.writer.pid == os.getpid():
             return run
@@ -303,6 +312,11 @@ def unpickle_run(folder: str, nonce: str) -> Run:
 def unpickle_scope(folder: str, nonce: str, name: str, at: str) -> Scope:
     """See `unpickle_run`."""
     return unpickle_run(folder, nonce).open_scope(name, at or None)
+
+
+# A run or a scope that is pickled becomes a further writer of the same run where it is unpickled.
+copyreg.pickle(Run, _pickled_run)
+copyreg.pickle(Scope, _pickled_scope)
 
 
 # -- helpers of init

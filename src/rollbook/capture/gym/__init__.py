@@ -1,21 +1,18 @@
-"""Recording wrappers for gymnasium: `RecordEpisodes` for an environment or a vector, `record_envs` for their makers."""
+"""Recording wrappers for gymnasium: `RecordEpisodes` for an environment or a vector, `record_envs` for their makers.
 
-from __future__ import annotations
+    env = RecordEpisodes(gymnasium.make("CartPole-v1"), run.scope("train"))
+    envs = RecordEpisodes(AsyncVectorEnv(record_envs(env_fns, run.scope("train"))), run.scope("train"))
 
-from rollbook._lazy import attach
+Nothing about a recorded environment changes for the agent: same observations, rewards, infos and random streams.
+gymnasium merges the infos of sub-environments into arrays and loses some on the way (2.5 becomes 2 beside an integer,
+arrays of unlike shapes raise), so a vector is recorded inside each sub-environment wherever that is possible.
+"""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.capture.gym.single import LedgerStage as LedgerStage
-    from rollbook.capture.gym.single import RecordEpisodes as RecordEpisodes
-    from rollbook.capture.gym.single import RecordVectorEpisodes as RecordVectorEpisodes
-    from rollbook.capture.gym.single import record_envs as record_envs
+from rollbook.capture.gym.envs import record_envs
+from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.capture.gym.vector import RecordVectorEpisodes
+from rollbook.capture.ledger_stage import LedgerStage
 
 __all__ = ["LedgerStage", "RecordEpisodes", "RecordVectorEpisodes", "record_envs"]
 
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "rollbook.capture.gym.single": ("LedgerStage", "RecordEpisodes", "RecordVectorEpisodes", "record_envs"),
-    },
-)
+RecordEpisodes.for_vectors = RecordVectorEpisodes

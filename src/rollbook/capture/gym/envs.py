@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rollbook.capture.episodes.recorder import EpisodeSettings
+from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.capture.shared_clocks import SharedClocks, clock_names
 from rollbook.errors import BadInput
 
@@ -66,8 +67,6 @@ class RecordedEnv:
 
     def __call__(self) -> Any:
         """Make the environment and wrap it."""
-        from rollbook.capture.gym.single import RecordEpisodes
-
         return RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
 
 

@@ -1,34 +1,23 @@
-"""Recording wrappers for gymnasium: `RecordEpisodes` for one environment or a vector, `record_envs` for the functions
-that make sub-environments.
-
-    env = RecordEpisodes(gymnasium.make("CartPole-v1"), run.scope("train"))
-    envs = RecordEpisodes(AsyncVectorEnv(record_envs(env_fns, run.scope("train"))), run.scope("train"))
-
-Nothing about a recorded environment changes for the agent: same observations, rewards, infos and random streams.
-gymnasium merges the infos of sub-environments into arrays and loses some on the way (2.5 becomes 2 beside an integer,
-arrays of unlike shapes raise), so a vector is recorded inside each sub-environment wherever that is possible.
-"""
+"""`RecordEpisodes`: recording around one environment of gymnasium."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 
 from rollbook.capture.episodes.auditor import reported_in
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
-from rollbook.capture.gym.envs import record_envs
-from rollbook.capture.gym.vector import RecordVectorEpisodes, _without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, has_autoreset, reporter
 from rollbook.errors import BadInput, LoggingFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rollbook.capture.ledger import RewardLedger
     from rollbook.protocols import Recorder
 
-__all__ = ["LedgerStage", "RecordEpisodes", "RecordVectorEpisodes", "record_envs"]
+__all__ = ["RecordEpisodes", "without_recording"]
 
 
 class RecordEpisodes(gymnasium.Wrapper):
@@ -43,14 +32,18 @@ class RecordEpisodes(gymnasium.Wrapper):
       env_index: which sub-environment this is.
       ledger: a `RewardLedger` whose stages lie further inside.
       settings: see `rollbook.capture.episodes.EpisodeSettings`: steps=, video=, info_keys=, components=, curves=,
-    clock= … Raises:
+        clock= and the others.
+    Raises:
       BadInput: not an environment of gymnasium, or settings that cannot be used.
     """
+
+    for_vectors: ClassVar[Callable[..., Any] | None] = None
 
     def __new__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
         """A wrapper for one environment or, given a vector, one for vectors."""
         if cls is RecordEpisodes and isinstance(env, gymnasium.vector.VectorEnv):
-            return RecordVectorEpisodes(env, *args, **kwargs)
+            assert cls.for_vectors is not None  # the face of this package sets it
+            return cls.for_vectors(env, *args, **kwargs)
         return super().__new__(cls)
 
     def __init__(
@@ -169,7 +162,12 @@ class RecordEpisodes(gymnasium.Wrapper):
         return bool(self.env.set_wrapper_attr(name, value, force=force))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _without_recording, (self.env,)
+        return without_recording, (self.env,)
+
+
+def without_recording(env: Any) -> Any:
+    """A copy of a recorded environment is the environment alone: what is tried out on copies is no training."""
+    return env
 
 
 class _Reports:
@@ -185,17 +183,3 @@ class _Reports:
             episodes.audit(
                 reported, source=self._source or "info['episode']", compare_return=returns, compare_length=lengths
             )
-
-
-class LedgerStage(gymnasium.Wrapper):
-    """Enters each reward into a ledger under a stage, and passes everything on unchanged. See `RewardLedger.stage`."""
-
-    def __init__(self, env: Any, ledger: RewardLedger, name: str) -> None:
-        super().__init__(env)
-        self._ledger, self._name = ledger, name
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the environment and enter the reward."""
-        result = self.env.step(action)
-        self._ledger.enter(self._name, result[1])
-        return result

@@ -16,6 +16,7 @@ from gymnasium.vector.utils import iterate
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.gym.envs import EnvGroup, RecordedEnv
 from rollbook.capture.gym.merged_infos import info_of, reported_of, tells
+from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.capture.plain import UNSTORABLE
 from rollbook.errors import BadInput, LoggingFailed
@@ -279,12 +280,7 @@ class RecordVectorEpisodes(VectorWrapper):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _without_recording, (self.env,)
-
-
-def _without_recording(env: Any) -> Any:
-    """A copy of a recorded environment is the environment alone: what is tried out on copies is no training."""
-    return env
+        return without_recording, (self.env,)
 
 
 def _mode_of(env: Any) -> str:
@@ -304,8 +300,6 @@ def _group_of(env: Any) -> EnvGroup | None:
 
 
 def _recorder_of(env: Any) -> EpisodeRecorder:
-    from rollbook.capture.gym.single import RecordEpisodes
-
     while not isinstance(env, RecordEpisodes):
         env = env.env
     return env.episodes
@@ -313,8 +307,6 @@ def _recorder_of(env: Any) -> EpisodeRecorder:
 
 def _wrap_inside(env: Any, settings: EpisodeSettings) -> bool:
     """Put a recorder around each sub-environment of a `SyncVectorEnv`. False where that is not what `env` is."""
-    from rollbook.capture.gym.single import RecordEpisodes
-
     base = env.unwrapped
     if not isinstance(base, gymnasium.vector.SyncVectorEnv) or not isinstance(base.envs, list):
         return False
