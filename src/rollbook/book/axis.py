@@ -12,6 +12,7 @@ from rollbook.book.history import Attempts, History
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import from_numpy, take_table, to_numpy
+from rollbook.storage.layout import value_name
 
 __all__ = ["Placed", "chosen_rows", "in_order", "place", "timelines"]
 
@@ -87,13 +88,16 @@ def timelines(
     by_writer: dict[int, dict[str, list[tuple[NDArray, NDArray]]]] = {}
     for piece in pieces:
         is_clock = x in piece.meta["clocks"]
-        if not is_clock and x not in piece.meta["keys"]:
+        key = None if is_clock else next((key for key in piece.meta["keys"] if value_name(key, clocks) == x), None)
+        if key is None and not is_clock:
             continue
-        if piece.is_long and not is_clock:
+        if key is not None and piece.is_long:
             table = piece.read(["time", *IDENTITY, "key", "type", "value", "integer"])
-            table = pivot(identity(table, piece.meta), [x], clocks)
+            table = pivot(identity(table, piece.meta), [key], clocks)
         else:
-            table = identity(piece.read(["time", x, *IDENTITY]), piece.meta)
+            column = x if key is None else piece.column_of(key)
+            table = identity(piece.read(["time", column, *IDENTITY]), piece.meta)
+            table = table.rename_columns([x if name == column else name for name in table.column_names])
         if x not in table.column_names:
             continue
         mask = chosen(table, history, attempts)

@@ -18,7 +18,6 @@ from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.storage.columns import to_numpy
-from rollbook.storage.layout import RESERVED
 from rollbook.storage.pyramid import Pyramid, bucket_rows, level_sizes, pyramid_path
 
 __all__ = ["envelope"]
@@ -135,7 +134,7 @@ def _buckets(
         return
     if counts is True and piece.is_whole and not piece.is_long:
         pyramid = _pyramid(piece, run)
-        column = key if pyramid is not None and key in pyramid.keys else label
+        column = piece.column_of(key)
         if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
             found = _from_pyramid(piece, pyramid, column, axis, points, low, high)
             if found is not None:
@@ -226,7 +225,7 @@ def _rows(
         table = select_metrics([piece], run, [key], x=None if axis == _TIME else axis, exact=axis != _TIME)
         yield _pair(table, axis, label)
         return
-    stored = _stored(piece, key, label)
+    stored = piece.column_of(key)
     groups: list[list[int] | None] = [None]
     if piece.part is not None and len(piece.part.row_groups) > 1:
         groups = []
@@ -236,13 +235,6 @@ def _rows(
                 groups.append([number])
     for group in groups:
         yield _pair(piece.read([axis, stored], group), axis, stored)
-
-
-def _stored(piece: Piece, key: str, label: str) -> str:
-    """The column of a key in one piece."""
-    if piece.part is None or label in piece.part.columns:
-        return label
-    return key if key not in RESERVED else f"value/{key}"
 
 
 def _pair(table: Any, axis: str, column: str) -> tuple[NDArray, NDArray]:

@@ -26,7 +26,7 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     labels = all_keys(pieces, run.clocks)
     found: dict[str, tuple[tuple[int, int], Any, dict[str, int]]] = {}
     for piece in pieces:
-        for age, key, value, clocks in _of_piece(piece, run):
+        for age, key, value, clocks in _of_piece(piece, run, labels):
             label = labels.get(key, key)
             known = found.get(label)
             if known is None or known[0] <= age:
@@ -34,7 +34,9 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(found.items())}
 
 
-def _of_piece(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
+def _of_piece(
+    piece: Piece, run: Context, labels: dict[str, str]
+) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
     """((attempt, unix ns), key, value, clocks) of the newest value of each key in one piece."""
     meta = piece.meta
     if piece.is_whole and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
@@ -46,9 +48,9 @@ def _of_piece(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, An
     for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
         table = wide.table
         times = to_numpy(table["time"])[0]
-        names = {name for name in table.column_names if name != "time" and name not in run.clocks}
+        names = set(table.column_names)
         for key in meta["keys"]:
-            name = key if key in names else f"value/{key}"
+            name = labels[key]
             if name not in names:
                 continue
             valid = to_numpy(table[name])[1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -20,11 +20,12 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.frames import decode
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
-from rollbook.storage.frame_tables import FrameTables
+from rollbook.storage.frame_tables import FrameTables, table_of
 from rollbook.storage.layout import journal_folder
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
 
@@ -95,7 +96,11 @@ class LiveSegment:
 
     def read(self, columns: Sequence[str] | None, fills: Fills) -> pa.Table:
         """Columns of the rows."""
-        _, table = segment_table(self.header, self.words(), None if columns is None else _keys(columns), fills)
+        keys = None
+        if columns is not None:
+            wanted, stored = set(columns), self.meta["stored"]
+            keys = [key for key in self.meta["keys"] if stored.get(key, key) in wanted]
+        _, table = segment_table(self.header, self.words(), keys, fills)
         return table if columns is None else table.select([n for n in columns if n in table.column_names])
 
     def _read(self) -> bytes:
@@ -159,7 +164,7 @@ class LiveJournal:
         self.problems: dict[str, str] = {}
         self.marks = DurableMarks(run)
 
-    def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]]) -> Snapshot:
+    def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str]) -> Snapshot:
         """What is there now.
 
         Waits a millisecond if a writer may be writing, so that what was seen can be believed.
@@ -167,6 +172,7 @@ class LiveJournal:
         Args:
           sealed: gives (writer, lane) -> the highest sequence number that is in Parquet; asked after the first look.
             What that look missed because it was just being sealed is there, and the snapshot reaches at least so far.
+          tables: whose frames are taken in; those of other tables are not decoded.
         """
         self.marks = DurableMarks(self._run)
         self._kept_bytes = 0
@@ -176,7 +182,7 @@ class LiveJournal:
         segments: dict[tuple[str, int], LiveSegment] = {}
         logs: dict[str, _Log] = {}
         for info in found.writers:
-            self._look_at(info, _names(info.folder), seen, segments, logs)
+            self._look_at(info, _names(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
             _raise(found.tops, segment.header.writer, segment.header.lane, segment.last_seq)
         for log in logs.values():
@@ -187,7 +193,7 @@ class LiveJournal:
         if writing:
             time.sleep(SETTLE_SECONDS)
         for info in writing:
-            self._look_at(info, _names(info.folder), seen, segments, logs)
+            self._look_at(info, _names(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
             top = found.tops.setdefault((segment.header.writer, segment.header.lane), 0)
             if segment.settle(top) and segment.rows:
@@ -226,6 +232,7 @@ class LiveJournal:
         seen: dict[str, int],
         segments: dict[tuple[str, int], LiveSegment],
         logs: dict[str, _Log],
+        tables: Collection[str],
     ) -> None:
         """Look at the files that were not seen yet, and at segments that have been recycled since.
 
@@ -243,7 +250,7 @@ class LiveJournal:
             seen[path] = 0
             try:
                 if parsed[0] == "log":
-                    logs[path] = self._scan(path, parsed[1], info)
+                    logs[path] = self._scan(path, parsed[1], info, tables)
                     continue
                 segment, seen[path] = self._look(path)
                 if segment is not None:
@@ -290,12 +297,12 @@ class LiveJournal:
                     segment.leave_out(doubtful)
         found.segments = [segment for segment in found.segments if segment.rows]
 
-    def _scan(self, path: str, lane: int, info: WriterInfo) -> _Log:
+    def _scan(self, path: str, lane: int, info: WriterInfo, tables: Collection[str]) -> _Log:
         inode = os.stat(path).st_ino
         log = self._logs.get(path)
         if log is None or log.inode != inode:
             log = _Log(path, inode, lane, info)
-        log.scan(self.problems)
+        log.scan(tables, self.problems)
         return log
 
 
@@ -305,30 +312,52 @@ class _Log:
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
         self.path, self.inode, self._lane, self._info = path, inode, lane, info
         self.whose = (info.id, lane)
-        self._end = self.last_seq = 0
+        self.last_seq = 0
+        self._ends: dict[str, int] = {}  # by table: up to where its frames have been taken in
+        self._odd: dict[int, str] = {}
         self._tables = FrameTables(info, lane)
         self._pending: list[tuple[int, int, dict[str, Any]]] = []
         self._built: list[tuple[Meta, pa.Table]] | None = None
         self.fill_payloads: list[dict[str, Any]] = []
 
-    def scan(self, problems: dict[str, str]) -> None:
-        """Take in the frames that are new."""
+    def scan(self, tables: Collection[str], problems: dict[str, str]) -> None:
+        """Take in the frames of some tables that are new, up to where the file ends now, though it may grow meanwhile.
+
+        Frames of other tables are passed over without being decoded.
+        """
+        wanted = {*tables, "fills", ""}
+        start = min(self._ends.get(table, 0) for table in wanted)
         with FrameFile(self.path, self._info.time_offset) as file:
-            for seq, time_ns, payload, end in file.frames(self._end):
-                self._end, self._built, self.last_seq = end, None, seq
-                if "fill" in payload:
-                    self.fill_payloads.append(payload)
-                if isinstance(payload.get("deferred"), list):
-                    self._pending.append((seq, time_ns, payload))
-                else:
-                    self._tables.add(seq, time_ns, payload)
+            size = file.size()
+            for seq, time_ns, data, begin, end in file.scan(start):
+                self.last_seq = max(self.last_seq, seq)
+                table = table_of(data)
+                if table in wanted and begin >= self._ends.get(table, 0):
+                    self._take(seq, time_ns, data, begin)
+                if end >= size:
+                    break
+            self._ends |= dict.fromkeys(wanted, max(start, file.end))
             torn = file.torn_bytes()
-            texts = [text for _, text in file.problems]
+            texts = [text for _, text in (*file.problems, *self._odd.items())]
         if torn and self._info.closed is not None:
             texts.append(f"{torn} bytes behind the last whole frame are torn")
         texts += self._tables.problems
         if texts:
             problems[self.path] = f"{self.path}: {'; '.join(texts)}"
+
+    def _take(self, seq: int, time_ns: int, data: bytes, begin: int) -> None:
+        try:
+            payload = decode(data)
+        except Damaged as err:
+            self._odd[begin] = str(err)
+            return
+        self._built = None
+        if "fill" in payload:
+            self.fill_payloads.append(payload)
+        if isinstance(payload.get("deferred"), list):
+            self._pending.append((seq, time_ns, payload))
+        else:
+            self._tables.add(seq, time_ns, payload)
 
     def tables(self, fills: Fills) -> list[tuple[Meta, pa.Table]]:
         """(description, table) of each group. Rare rows that waited for device values have those that came."""
@@ -344,11 +373,6 @@ class _Log:
 
 def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -> None:
     tops[writer, lane] = max(seq, tops.get((writer, lane), 0))
-
-
-def _keys(columns: Sequence[str]) -> list[str]:
-    """The keys that columns stand for, under both spellings."""
-    return [*columns, *(name[6:] for name in columns if name.startswith("value/"))]
 
 
 def _just_begun(path: str) -> bool:

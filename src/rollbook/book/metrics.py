@@ -13,7 +13,7 @@ import pyarrow as pa
 from rollbook.book.history import Attempts, History
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import TIME, from_numpy, join_tables, plain_text, take_table, time_array, to_numpy
-from rollbook.storage.layout import RESERVED, value_name
+from rollbook.storage.layout import value_name
 
 __all__ = ["IDENTITY", "Wide", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
 
@@ -77,9 +77,8 @@ def _wide(
     if piece.is_long:
         table = piece.read([*shared, "key", "type", "value", "integer"])
     else:
-        taken = {*RESERVED, *own_clocks}
-        plain = [key for key in own if key not in taken]
-        table = _renamed(piece.read([*shared, *plain, *(f"value/{key}" for key in own)]), plain, clocks)
+        stored = {piece.column_of(key): value_name(key, clocks) for key in own}
+        table = _renamed(piece.read([*shared, *stored]), stored)
     if needs_identity:
         table = identity(table, meta)
     if not everything:
@@ -100,10 +99,9 @@ def _wide(
     return Wide(table, attempt)
 
 
-def _renamed(table: pa.Table, plain: Sequence[str], clocks: tuple[str, ...]) -> pa.Table:
-    """A part may be older than a clock of the same name as one of its keys: spell its keys as all others do."""
-    keys = set(plain)
-    names = [value_name(name, clocks) if name in keys else name for name in table.column_names]
+def _renamed(table: pa.Table, labels: dict[str, str]) -> pa.Table:
+    """With the keys spelled as all others spell them: a part may be older than a clock of the name of a key of its."""
+    names = [labels.get(name, name) for name in table.column_names]
     return table.rename_columns(names) if names != table.column_names else table
 
 

@@ -18,7 +18,7 @@ from rollbook.seal.merge import filled
 from rollbook.storage.columns import from_json, rows_equal, take_table, to_numpy
 from rollbook.storage.fills import Fills
 from rollbook.storage.parts import Part, PartShelf, covers_of
-from rollbook.storage.tabulate import Meta
+from rollbook.storage.tabulate import Meta, stored_name
 
 __all__ = ["Piece", "Pieces", "RunFiles"]
 
@@ -76,6 +76,10 @@ class Piece:
         names: list[str] = source.column_names
         return names
 
+    def column_of(self, key: str) -> str:
+        """The column under which the rows of a key stand here; there need not be one."""
+        return stored_name(key, self.meta, () if self.part is None else self.part.columns)
+
     def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
         """Columns of its rows, in order of seq; those it lacks are left out.
 
@@ -127,7 +131,8 @@ class Piece:
     def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
         """With the device values that came after these rows were sealed."""
         assert self.part is not None
-        if not any(table[n].null_count for n in table.column_names if n in self.meta["deferred"]):
+        late = {self.column_of(key) for key in self.meta["deferred"]}
+        if not any(table[n].null_count for n in table.column_names if n in late):
             return table
         if "seq" in table.column_names:
             return filled(table, self.meta, self._fills)
@@ -190,7 +195,7 @@ class RunFiles:
         return [part for part in self._shelf.parts(table) if part.path not in self._bad]
 
     def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
-        live = self._journal.snapshot(lambda: self._sealed_tops(tables))
+        live = self._journal.snapshot(lambda: self._sealed_tops(tables), tables)
         fills = live.fills
         for part in self.parts("fills"):
             try:

@@ -17,6 +17,7 @@ from rollbook.journal.rows import DEFAULT_TABLES, MARKS, histogram_of
 from rollbook.protocols import Row
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.tabulate import stored_name
 from rollbook.values import Image, Video
 
 __all__ = ["SealedRows"]
@@ -175,7 +176,7 @@ def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
 def _metrics(line: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for key in meta["keys"]:
-        value = line.get(f"value/{key}", line.get(key))
+        value = line.get(stored_name(key, meta, line))
         if isinstance(value, (float, int, str)):
             found[key] = value
     return found

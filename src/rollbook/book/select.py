@@ -49,7 +49,7 @@ def select_metrics(
     axis_key = _axis_key(x, labels, run)
     names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
     aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
-    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys}
+    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys if key not in aliases}
     columns = [labels[name] for name in names]
     wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
@@ -76,6 +76,8 @@ def select_metrics(
         kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
         table = table.set_column(place_of, axis, cast(readings, kind))
     rows = np.flatnonzero(kept)
+    if not exact:  # a key of that name makes way for the column that says which rows were placed by time
+        table = table.rename_columns(["value/inferred" if n == "inferred" else n for n in table.column_names])
     table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
     return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
 
@@ -122,8 +124,11 @@ def _native(name: str, labels: dict[str, str], path: str) -> str:
 
 def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
     """{canonical name: column of the key it stands for}, of the names that are no keys of this book."""
-    foreign = [name for name in names if name not in labels and name not in labels.values()]
-    return {name: labels[_native(name, labels, path)] for name in foreign}
+    taken = set(labels.values())
+    free = [name for name in names if name not in taken]
+    foreign = {name: labels[_native(name, labels, path)] for name in free if name not in labels}
+    # A key value/time makes way for another in its column, but whoever asks for it by name finds it under that.
+    return foreign | {name: labels[name] for name in free if name in labels and name[:6] == "value/"}
 
 
 def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.Table:

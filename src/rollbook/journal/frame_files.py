@@ -108,6 +108,10 @@ class FrameFile(JournalFile):
             raise Damaged(f"{self.path}: there is no whole frame at byte {start}")
         return found[0], found[1] + self.time_offset, decode(found[2])
 
+    def size(self) -> int:
+        """How many bytes the file has now."""
+        return os.fstat(self._fd).st_size
+
     def torn_bytes(self) -> int:
         """How many bytes lie behind `end`: a torn frame, or one that is being written."""
         return max(0, os.fstat(self._fd).st_size - self.end)

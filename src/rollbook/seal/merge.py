@@ -20,7 +20,7 @@ from rollbook.storage.fills import Fills
 from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, journal_folder, table_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
-from rollbook.storage.tabulate import Meta, long_table
+from rollbook.storage.tabulate import Meta, long_table, stored_name
 
 __all__ = ["SMALL_ROWS", "filled", "merge"]
 
@@ -179,6 +179,7 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
         "last_time": max(part.meta["last_time"] for part in parts),
         "rows": sum(part.rows for part in parts),
         "keys": keys,
+        "stored": _stored(parts),
         "types": "".join(types[key] for key in keys) if types else "",
         "clocks": list(dict.fromkeys(clock for part in parts for clock in part.meta["clocks"])),
         "fields": _fields(parts, schema),
@@ -201,6 +202,16 @@ def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
             kinds = [part.schema.field(field.name).type for part in parts if field.name in part.schema.names]
             if not all(pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_null(k) for k in kinds):
                 found[field.name] = {"rollbook": "json"}
+    return found
+
+
+def _stored(parts: list[Part]) -> dict[str, str]:
+    """{key: its column}, where that is another name."""
+    found: dict[str, str] = {}
+    for part in parts:
+        if part.meta["group"][0] != "R":
+            columns = part.columns
+            found |= {key: name for key in part.meta["keys"] if (name := stored_name(key, part.meta, columns)) != key}
     return found
 
 
@@ -262,7 +273,7 @@ def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
         return table
     seqs = to_numpy(table["seq"])[0]
     for key in meta["deferred"]:
-        name = key if key in table.column_names else f"value/{key}"
+        name = stored_name(key, meta, table.column_names)
         if name in table.column_names and table[name].null_count:
             late = fills.column(meta["writer"], meta["lane"], key, seqs)
             if late.null_count < table[name].null_count:
@@ -326,6 +337,7 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
         "last_time": max(part.meta["last_time"] for part in everything),
         "rows": whole.num_rows,
         "keys": list(keys),
+        "stored": {} if table == "metrics" else _stored(everything),
         "types": "",
         "clocks": list(dict.fromkeys(clock for part in everything for clock in part.meta["clocks"])),
         "fields": _fields(everything, whole.schema),

@@ -19,9 +19,9 @@ from rollbook.journal.writers import WriterInfo
 from rollbook.storage.columns import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import value_name
-from rollbook.storage.tabulate import Meta, as_float, long_cells, seq_range, type_codes
+from rollbook.storage.tabulate import Meta, as_float, long_cells, seq_range, stored_names, type_codes
 
-__all__ = ["FrameTables", "group_of"]
+__all__ = ["FrameTables", "group_of", "table_of"]
 
 NDArray = npt.NDArray[Any]
 
@@ -39,6 +39,18 @@ def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
         names = "\n".join(sorted(map(str, payload.get("columns") or ())))
         return table, "F" + hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return table, "F"
+
+
+def table_of(data: bytes) -> str:
+    """The table of a frame, told by its first bytes without decoding it; "" where they do not say."""
+    if data[1:6] == b"\xa4fill":
+        return "fills"
+    if data[1:6] == b"\xa4mark":
+        return "marks"
+    if data[1:7] != b"\xa5table" or len(data) < 8 or not 0xA0 <= data[7] < 0xC0 or data[0] < 0x80 or data[0] > 0x8F:
+        return ""
+    name = data[8 : 8 + data[7] - 0xA0].decode("ascii", "replace")
+    return name if name else "other"
 
 
 class FrameTables:
@@ -108,7 +120,10 @@ class _Group:
             self._own_clocks.setdefault(name, []).append((self.rows, cells))
         place = len(self._seqs)
         for name in columns if self._columns.keys() == columns.keys() else {**self._columns, **columns}:  # in order
-            self._columns.setdefault(name, [None] * place).append(columns.get(name))
+            chunks = self._columns.get(name)
+            if chunks is None:
+                chunks = self._columns[name] = [None] * place
+            chunks.append(columns.get(name))
         self._seqs.append(seq)
         self._times.append(time_ns)
         self._lengths.append(n)
@@ -161,6 +176,7 @@ class _Group:
             "attempt": self._info.attempt,
             **constants,
             "keys": keys,
+            "stored": stored_names(keys, self._info.clocks),
             "types": "".join(type_codes(array.type) for _, array, _ in values),
             "clocks": known,
             "fields": fields,
@@ -168,6 +184,7 @@ class _Group:
         }
         if kind == "R":
             meta["keys"], meta["types"] = list(dict.fromkeys(chain.from_iterable(self._columns["key"]))), ""
+            meta["stored"] = {}
         elif table == "metrics":
             meta["last_clocks"] = last_clocks
             meta["last"] = {

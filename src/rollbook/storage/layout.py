@@ -39,6 +39,7 @@ __all__ = [
     "read_metadata",
     "read_run",
     "replace_file",
+    "sound_key",
     "sync_folder",
     "table_folder",
     "table_names",
@@ -122,8 +123,19 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
 
 
 def value_name(key: str, clocks: tuple[str, ...]) -> str:
-    """The column under which a value is stored: its key, or value/<key> where that is the name of something else."""
-    return f"value/{key}" if key in RESERVED or key in clocks else key
+    """The column under which a value is stored: its key, or value/<key> where that is the name of something else.
+
+    No two keys come to one column: a key `value/time` has to make way for the key `time` and is `value/value/time`.
+    """
+    plain = key
+    while plain.startswith("value/"):
+        plain = plain[6:]
+    return f"value/{key}" if plain in RESERVED or plain in clocks else key
+
+
+def sound_key(key: str) -> str:
+    """The key as text that files can hold: a lone surrogate (from `os.fsdecode`, say) is spelled out."""
+    return key if key.isascii() else key.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:

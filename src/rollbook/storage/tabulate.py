@@ -25,7 +25,7 @@ from rollbook.storage.columns import (
     to_numpy,
 )
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import value_name
+from rollbook.storage.layout import RESERVED, sound_key, value_name
 
 __all__ = [
     "LONG_COLUMNS",
@@ -37,13 +37,16 @@ __all__ = [
     "segment_meta",
     "segment_table",
     "seq_range",
+    "stored_name",
+    "stored_names",
     "type_codes",
 ]
 
 Meta = dict[str, Any]
 """What a piece of a table is: table, group, writer, lane, stream, attempt, scope, at (None where it varies by row),
-first_seq, last_seq, first_time, last_time (unix ns), rows, keys, types, deferred, clocks (the known ones), fields
-(column -> what its type does not say), last (the values of the last row)."""
+first_seq, last_seq, first_time, last_time (unix ns), rows, keys, stored (key -> its column, where that is another
+name), types, deferred, clocks (the known ones), fields (column -> what its type does not say), last (the values of the
+last row)."""
 
 LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
 """The columns of a value in long form: its key; d, q, b or z; as float64; exactly, for q and b; as digits, for z."""
@@ -110,9 +113,10 @@ def segment_table(
     later = set(header.deferred)
     last: dict[str, Any] = {}
     timings = header.table == "timings"
-    for i, (key, kind) in enumerate(zip(header.keys, header.types, strict=True)):
-        if key in later:
+    for i, (name, kind) in enumerate(zip(header.keys, header.types, strict=True)):
+        if name in later:
             continue
+        key = sound_key(name)
         cells = np.ascontiguousarray(words[:, n_clocks + 1 + i])
         if kind == "d":
             cells = cells.view(np.float64)
@@ -127,7 +131,7 @@ def segment_table(
             else:
                 names.append(value_name(key, header.clocks))
                 arrays.append(from_numpy(cells))
-    for key in header.deferred:
+    for key in map(sound_key, header.deferred):
         found = _filled(fills, header, key, seq)
         if n and found[n - 1].is_valid:
             last[key] = found[n - 1].as_py()
@@ -142,7 +146,10 @@ def segment_table(
 
 def segment_meta(header: SegmentHeader) -> Meta:
     """What the head of a segment says about its rows; `clocks` are all that may be known."""
-    types = {key: kind for key, kind in zip(header.keys, header.types, strict=True) if key not in header.deferred}
+    types = {
+        sound_key(key): kind for key, kind in zip(header.keys, header.types, strict=True) if key not in header.deferred
+    }
+    keys = [*types, *map(sound_key, header.deferred)]
     return {
         "table": header.table,
         "group": f"S{header.stream:03d}",
@@ -152,11 +159,27 @@ def segment_meta(header: SegmentHeader) -> Meta:
         "attempt": header.attempt,
         "scope": header.scope,
         "at": header.at,
-        "keys": [*types, *header.deferred],
+        "keys": keys,
+        "stored": stored_names(keys, header.clocks),
         "types": "".join(types.values()) + "p" * len(header.deferred),
-        "deferred": list(header.deferred),
+        "deferred": keys[len(types) :],
         "clocks": list(header.clocks),
     }
+
+
+def stored_names(keys: Iterable[str], clocks: Sequence[str]) -> dict[str, str]:
+    """{key: its column}, of the keys whose column has another name."""
+    known = tuple(clocks)
+    return {key: name for key in keys if (name := value_name(key, known)) != key}
+
+
+def stored_name(key: str, meta: Meta, columns: Iterable[str]) -> str:
+    """The column of a key in the rows that `meta` describes; `columns` are those they have."""
+    stored = meta.get("stored")
+    if stored is not None:
+        return str(stored.get(key, key))
+    # Parts of format 1 do not say; there a key that was the name of something else stood under value/<key>.
+    return key if key in columns and key not in RESERVED and key not in meta["clocks"] else f"value/{key}"
 
 
 def _filled(fills: Fills | None, header: SegmentHeader, key: str, seq: NDArray) -> pa.Array:
@@ -208,10 +231,11 @@ def long_table(table: pa.Table, meta: Meta) -> pa.Table:
     if meta["group"][0] == "R":
         return table
     shared = [name for name in table.column_names if name in _SHARED or name in meta["clocks"]]
+    known = set(table.column_names)
     pieces = []
     for key in meta["keys"]:
-        name = key if key in table.column_names and key not in shared else f"value/{key}"
-        if name not in table.column_names:
+        name = stored_name(key, meta, known)
+        if name not in known:
             continue
         cells, valid = to_numpy(table[name])
         rows = table.select(shared)
