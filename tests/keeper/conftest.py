@@ -16,10 +16,11 @@ import pytest
 
 import rollbook
 from rollbook.clocks import STANDARD
+from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
-from rollbook.keeper.places import read_json, state_path
+from rollbook.keeper.places import state_path
 
 SOURCE = str(Path(rollbook.__file__).parent.parent)
 SEAL_NOTHING = (sys.executable, "-I", "-S", "-c", "pass")

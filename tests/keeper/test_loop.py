@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from rollbook.journal import locks
+from rollbook import files
 from rollbook.journal.liveness import identity
-from rollbook.journal.locks import PageLock
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.places import Lock, place_name
+from rollbook.manifest import ManifestLock
 from rollbook.protocols import Row, RunInfo
 
 
@@ -490,7 +490,7 @@ def test_a_run_that_is_resumed_while_its_keeper_writes_crashed_stays_resumed(
 ) -> None:
     run = make_run()
     waits = threading.Event()
-    try_lock = locks.try_lock
+    try_lock = files.try_lock
 
     def watched(fd: int, *, shared: bool = False) -> bool | None:
         got = try_lock(fd, shared=shared)
@@ -498,10 +498,10 @@ def test_a_run_that_is_resumed_while_its_keeper_writes_crashed_stays_resumed(
             waits.set()
         return got
 
-    monkeypatch.setattr(locks, "try_lock", watched)
+    monkeypatch.setattr(files, "try_lock", watched)
     answers: list[bool] = []
     keeper = threading.Thread(target=lambda: answers.append(mark_crashed(str(run.folder), run.writer.id)))
-    with PageLock(str(run.folder)):  # what init(resume=…) holds from its look at the run until it has said so
+    with ManifestLock(str(run.folder)):  # what init(resume=…) holds from its look at the run until it has said so
         about = run.info()
         keeper.start()
         assert waits.wait(20.0)
@@ -520,7 +520,7 @@ def test_a_keeper_that_comes_to_a_run_that_was_removed_makes_no_new_one(tmp_path
 
 def test_a_lock_that_cannot_be_had_holds_up_nobody(make_run: Any) -> None:
     run = make_run()
-    with PageLock(str(run.folder)), PageLock(str(run.folder), seconds=0.0), PageLock("/nowhere/at/all"):
+    with ManifestLock(str(run.folder)), ManifestLock(str(run.folder), seconds=0.0), ManifestLock("/nowhere/at/all"):
         pass
     assert mark_crashed(str(run.folder), run.writer.id)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from rollbook import files
 from rollbook.errors import (
     BadInput,
     InvalidClock,
@@ -30,7 +31,6 @@ from rollbook.errors import (
     RunNotFound,
     UnknownOption,
 )
-from rollbook.journal import locks
 
 Start = Callable[..., rollbook.Run]
 
@@ -421,7 +421,7 @@ def test_importing_and_opening_loads_nothing_heavy(root: Path) -> None:
 def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     start().finish("crashed")
     waits, results = threading.Event(), []
-    try_lock = locks.try_lock
+    try_lock = files.try_lock
 
     def watched(fd: int, *, shared: bool = False) -> bool | None:
         got = try_lock(fd, shared=shared)
@@ -444,7 +444,7 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
             assert waits.wait(20.0), "the second one did not wait for the first"
         return 0
 
-    monkeypatch.setattr(locks, "try_lock", watched)
+    monkeypatch.setattr(files, "try_lock", watched)
     monkeypatch.setattr("rollbook.run.session.last_time", last_time)
     continue_it()
     second.join(20.0)

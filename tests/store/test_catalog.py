@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
+from rollbook import manifest
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
 from rollbook.runs import catalog
 from rollbook.runs.conditions import Condition
@@ -154,8 +155,8 @@ def test_a_large_folder_is_listed_from_the_cache_without_reading_runs(
     first = rollbook.open(root).table()
     monkeypatch.setattr(catalog, "_known", {})  # another process
     read = []
-    real = catalog.read_run
-    monkeypatch.setattr(catalog, "read_run", lambda path: read.append(path) or real(path))
+    real = manifest.read
+    monkeypatch.setattr(manifest, "read", lambda path: read.append(path) or real(path))
     assert rollbook.open(root).table() == first
     assert not read
     assert not [name for _, _, names in os.walk(root) for name in names if "catalog" in name], "nothing is put in a run"

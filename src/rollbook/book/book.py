@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook import manifest
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
@@ -62,7 +63,7 @@ class Book:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._folder = os.fspath(path)
-        self._info: dict[str, Any] = layout.read_run(self._folder)
+        self._info: dict[str, Any] = manifest.read(self._folder)
         self._info_stamp = self._stamp()
         self.files = RunFiles(self._folder)
         self._database = Database(self.table)
@@ -77,7 +78,7 @@ class Book:
         """The content of run.json, as it stands now."""
         stamp = self._stamp()
         if stamp != self._info_stamp:
-            self._info, self._info_stamp = layout.read_run(self._folder), stamp
+            self._info, self._info_stamp = manifest.read(self._folder), stamp
         return self._info
 
     @property

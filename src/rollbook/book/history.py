@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook.errors import BadInput, UnknownKey
+from rollbook.manifest import Cut, chain
 
 __all__ = ["Attempts", "CheckpointRow", "History"]
 
@@ -25,34 +26,6 @@ Attempts: TypeAlias = str | Sequence[int]
 
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
 """Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
-
-
-class Cut:
-    """Up to where a parent counts.
-
-    Attributes:
-      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
-      time: for all other writers, the last unix ns that counts.
-      checkpoint: the id of the checkpoint that was restored, or "".
-    """
-
-    __slots__ = ("checkpoint", "time", "writers")
-
-    def __init__(self, cut: Mapping[str, Any], checkpoint: Any) -> None:
-        writers = cut.get("writers")
-        self.writers: dict[str, dict[int, int]] = {}
-        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
-            if isinstance(lanes, dict):
-                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
-        time = cut.get("time")
-        self.time = int(time) if isinstance(time, (int, float)) else 2**63 - 1
-        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
-
-    def holds(self, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
-        """Which rows of one lane lie before the cut."""
-        if writer in self.writers:
-            return seq <= self.writers[writer].get(lane, 0)
-        return time_ns <= self.time
 
 
 class History:
@@ -75,13 +48,7 @@ class History:
         self._checkpoints, self._entries = checkpoints, entries
         self._numbers = sorted(entries) or [1]
         self.newest = max(entries, default=0)
-        self.chain: dict[int, Cut | None] = {}
-        number, cut = self.newest, None
-        while number in entries and number not in self.chain:
-            self.chain[number] = cut
-            entry = entries[number]
-            cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
-            number = entry["parent"] if type(entry.get("parent")) is int else 0
+        self.chain: dict[int, Cut | None] = chain({"attempts": list(entries.values())})
 
     def before(self, attempt: int) -> History:
         """The history as it stood when an attempt had gone back to where it began."""

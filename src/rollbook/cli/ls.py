@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import format_options
-from rollbook.cli.output import ago, print_rows, seconds
+from rollbook.cli.output import ago, clean, print_rows, remark, seconds
 
 
 @click.command()
@@ -29,6 +29,7 @@ def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: b
     from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(root or os.environ.get("ROLLBOOK_DIR", "runs"))
+    problems = runs.problems
     if where:
         runs = runs.where(where)
     found = sorted(runs.table(), key=lambda row: row.get("created") or 0, reverse=True)
@@ -37,6 +38,8 @@ def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: b
         print_rows(shown, as_json=as_json, as_csv=as_csv)
         return
     print_rows([_line(row) for row in shown])
+    for problem in problems:
+        remark(f"left out: {clean(problem)}")
     if len(found) > limit:
         click.echo(f"… {len(found) - limit:,} older runs; --limit shows them", err=True)
 

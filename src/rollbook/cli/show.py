@@ -89,7 +89,7 @@ def print_summary(book: Book, *, as_json: bool = False) -> None:
     took = f", took {seconds(ended - began)}" if began and ended else ""
     attempts = f", {about['attempts']} attempts" if about["attempts"] > 1 else ""
     title = f"{clean(about['project'])}/{clean(about['name'])}"
-    click.echo(f"{click.style(title, bold=True)}  {about['id']}  {about['status']}{attempts}")
+    click.echo(f"{click.style(title, bold=True)}  {clean(about['id'])}  {clean(about['status'])}{attempts}")
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     click.echo(f"{seed}begun {ago(began)}{took}")
     click.echo(clean(about["path"]))

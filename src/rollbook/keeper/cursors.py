@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.keeper.places import keeper_folder, read_json, write_json
+from rollbook.files import read_json, write_json
+from rollbook.keeper.places import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

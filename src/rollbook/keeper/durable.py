@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.files import read_json, write_json
 from rollbook.journal.liveness import boot_id, host_name
-from rollbook.keeper.places import keeper_folder, read_json, write_json
+from rollbook.keeper.places import keeper_folder
 from rollbook.keeper.positions import Positions
 
 TYPE_CHECKING = False

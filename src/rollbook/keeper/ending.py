@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 
-from rollbook.journal.locks import PageLock
-from rollbook.keeper.places import read_json, write_json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from rollbook import manifest
 
 __all__ = ["mark_crashed", "run_status"]
 
 
 def run_status(run_folder: str) -> str:
     """The status as last written, "" if there is no run.json."""
-    status = read_json(os.path.join(run_folder, "run.json")).get("status")
-    return status if isinstance(status, str) else ""
+    return str(manifest.look(run_folder).get("status", ""))
 
 
 def mark_crashed(run_folder: str, writer: str) -> bool:
@@ -29,15 +22,13 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
     Raises:
       OSError: run.json cannot be replaced.
     """
-    with PageLock(run_folder):
-        path = os.path.join(run_folder, "run.json")
-        info = read_json(path)
-        attempts = info.get("attempts")
-        newest: dict[str, Any] = attempts[-1] if isinstance(attempts, list) and attempts else {}
-        if info.get("status") != "running" or not isinstance(newest, dict) or newest.get("writer") != writer:
+    with manifest.ManifestLock(run_folder):
+        fields = manifest.look(run_folder)
+        newest = manifest.newest(fields)
+        if fields.get("status") != "running" or newest.get("writer") != writer:
             return False
         now = time.time()
         newest["status"], newest["ended"] = "crashed", now
-        info["status"], info["ended"] = "crashed", now
-        write_json(path, info, durable=True)
+        fields["status"], fields["ended"] = "crashed", now
+        manifest.write(run_folder, fields, durable=True)
     return True

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook import manifest
 from rollbook.keeper.cursors import SavedCursor, cursor_path
-from rollbook.keeper.places import read_json
 from rollbook.keeper.rewinds import acceptable, deliver
 
 TYPE_CHECKING = False
@@ -268,30 +268,23 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     """
     from pathlib import Path
 
-    from rollbook.errors import NotARun
     from rollbook.protocols import RunInfo
 
     folder = Path(os.path.abspath(os.fspath(run_folder)))
-    info = read_json(str(folder / "run.json"))
-    if not info:
-        raise NotARun(f"{folder} was given as a run; it has no run.json that can be read. Give the folder of one run.")
-    attempts = info.get("attempts")
-    newest = attempts[-1] if isinstance(attempts, list) and attempts and isinstance(attempts[-1], dict) else {}
-    number = newest.get("n")
-    config, tags, seed, group = info.get("config"), info.get("tags"), info.get("seed"), info.get("group")
+    fields = manifest.read(folder)
     return RunInfo(
         folder=folder,
-        project=str(info.get("project") or ""),
-        name=str(info.get("name") or ""),
-        id=str(info.get("id") or ""),
-        attempt=number if type(number) is int else 1,
-        clocks=tuple(map(str, info.get("clocks") or ())),
-        config=config if isinstance(config, dict) else {},
-        seed=seed if type(seed) is int else None,
-        group=None if group is None else str(group),
-        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
-        notes=str(info.get("notes") or ""),
-        x=x or str(info.get("x") or ""),
+        project=str(fields.get("project") or ""),
+        name=str(fields.get("name") or ""),
+        id=fields["id"],
+        attempt=int(manifest.newest(fields).get("n", 1)),
+        clocks=tuple(fields["clocks"]),
+        config=fields["config"],
+        seed=fields.get("seed"),
+        group=fields.get("group"),
+        tags=tuple(fields["tags"]),
+        notes=str(fields.get("notes") or ""),
+        x=x or str(fields.get("x") or ""),
         resumed=False,
     )
 

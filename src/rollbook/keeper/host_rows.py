@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.keeper.places import read_json, write_json
+from rollbook.files import read_json, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import os
 import sys
 import time
 
+from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive, same_place
-from rollbook.keeper.places import Lock, keeper_folder, read_json, state_path
+from rollbook.keeper.places import Lock, keeper_folder, state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

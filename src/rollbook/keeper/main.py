@@ -14,13 +14,15 @@ import os
 import sys
 import time
 
+from rollbook import manifest
+from rollbook.files import read_json, write_json
 from rollbook.journal.liveness import identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
-from rollbook.keeper.places import Lock, keeper_folder, read_json, state_path, sweep, write_json
+from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.writers import Writers
 
@@ -360,7 +362,7 @@ class Keeper:
         if stamp == self._plan_stamp:
             return
         self._plan_stamp = stamp
-        plan, self._info = read_json(paths[0]), read_json(paths[1])
+        plan, self._info = read_json(paths[0]), manifest.look(self.folder)
         wanted = (owner, plan, self._attempt(), bool(self._info))
         if wanted == self._wanted:
             return
@@ -390,9 +392,7 @@ class Keeper:
         return self._writers.get(self._main_id()) or self._writers.main()
 
     def _main_id(self) -> str:
-        attempts = self._info.get("attempts")
-        newest = attempts[-1] if isinstance(attempts, list) and attempts else None
-        return str(newest.get("writer") or "") if isinstance(newest, dict) else ""
+        return str(manifest.newest(self._info).get("writer") or "")
 
     def _owns_sinks(self) -> bool:
         """Of several hosts' keepers the one beside the main writer forwards."""
@@ -404,8 +404,7 @@ class Keeper:
         return same_place(about) if isinstance(about, dict) else main is not None and main.here
 
     def _attempt(self) -> int:
-        attempts = self._info.get("attempts")
-        return len(attempts) if isinstance(attempts, list) and attempts else 1
+        return len(self._info.get("attempts") or (1,))
 
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
@@ -451,8 +450,7 @@ class Keeper:
             **(self._sinks.lag(time.time()) if self._sinks is not None else {}),
         }
         self._late = 0.0
-        clocks = self._info.get("clocks")
-        names = tuple(map(str, clocks)) if isinstance(clocks, list) else ()
+        names = tuple(self._info.get("clocks") or ())
         self._host.write(self._attempt(), names, own)
         self._writers.disregard(self._host.writer_id)
 

@@ -1,4 +1,4 @@
-"""The keeper's own files inside a run, its lock, and small JSON files that are replaced as a whole.
+"""The keeper's own files inside a run, and its lock.
 
 Light on purpose: `launch` imports it in the training process.
 """
@@ -9,14 +9,14 @@ import json
 import os
 import time
 
+from rollbook.files import read_json, try_lock
 from rollbook.journal.liveness import host_name, identity, is_alive, pid_namespace
-from rollbook.journal.locks import try_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
-__all__ = ["Lock", "keeper_folder", "place_name", "read_json", "state_path", "sweep", "write_json"]
+__all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep"]
 
 
 def keeper_folder(run_folder: str) -> str:
@@ -34,38 +34,6 @@ def place_name() -> str:
 def state_path(run_folder: str) -> str:
     """Where the keeper of this place says who it is and how far it got."""
     return os.path.join(keeper_folder(run_folder), f"state-{place_name()}.json")
-
-
-def read_json(path: str) -> dict[str, Any]:
-    """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
-    try:
-        with open(path, "rb") as file:
-            found = json.loads(file.read())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def write_json(path: str, data: dict[str, Any], *, durable: bool = False) -> None:
-    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
-
-    Raises:
-      OSError: no space, no permission. The old file is then still there.
-    """
-    beside = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(beside, "wb") as file:
-            file.write(json.dumps(data, separators=(",", ":")).encode())
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        try:
-            os.unlink(beside)
-        except OSError:
-            pass
-        raise
 
 
 def sweep(folder: str) -> None:

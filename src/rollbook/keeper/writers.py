@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rollbook.files import read_json
 from rollbook.journal.liveness import Watch, same_place
-from rollbook.keeper.places import read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

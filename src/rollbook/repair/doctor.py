@@ -7,17 +7,17 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from rollbook import manifest
 from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.liveness import is_alive
-from rollbook.journal.locks import PageLock
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.repair.lost_manifest import rebuilt, recall
 from rollbook.repair.salvage import rescue, whole_frames
 from rollbook.seal.one_pass import keep_aside
-from rollbook.storage.layout import PartName, data_folder, journal_folder, read_run, table_folder, write_run
+from rollbook.storage.layout import PartName, data_folder, journal_folder, table_folder
 from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
 from rollbook.storage.status import STALE_SECONDS, quiet_seconds
@@ -37,7 +37,7 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
 
 def _page(folder: str) -> Iterator[str]:
     try:
-        about = read_run(folder)
+        about = manifest.read(folder)
     except RollbookError as err:
         yield str(err)
         return
@@ -234,21 +234,21 @@ _MADE_ANEW = "run.json was missing or damaged; made anew from what the writers s
 
 def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     """A run.json that can be read, with a status that is true."""
-    with PageLock(folder):
+    with manifest.ManifestLock(folder):
         yield from list(_repair_page_alone(folder, writers))
 
 
 def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     path = os.path.join(folder, "run.json")
     try:
-        about = read_run(folder)
+        about = manifest.read(folder)
     except NewerFormat:
         raise
     except NotARun:
         if os.path.exists(path):
             keep_aside(folder, path)
         about = rebuilt(folder, writers)
-        write_run(folder, about)
+        manifest.write(folder, about, durable=True)
         yield _MADE_ANEW
     if about.get("status") == "running":
         ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
@@ -256,7 +256,7 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
         entry = attempts[-1] if isinstance(attempts, list) and attempts else None
         if isinstance(entry, dict) and entry.get("status") == "running":
             entry.update(status="crashed", ended=ended)
-        write_run(folder, {**about, "status": "crashed", "ended": ended})
+        manifest.write(folder, {**about, "status": "crashed", "ended": ended}, durable=True)
         yield "the run said it was running and no process writes it; its status is now crashed"
 
 

@@ -8,12 +8,13 @@ import os
 import time
 from typing import Any
 
+from rollbook import manifest
 from rollbook.book.book import Book
 from rollbook.book.pieces import Pieces
 from rollbook.book.tables import read_table
-from rollbook.journal import format as layout
+from rollbook.files import read_json
 from rollbook.journal.writers import WriterInfo
-from rollbook.storage.layout import data_folder, read_json, read_run, write_run
+from rollbook.storage.layout import data_folder
 
 __all__ = ["rebuilt", "recall"]
 
@@ -25,7 +26,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
     gone = read_json(
         os.path.join(data_folder(folder), "writers.json")
     )  # whose folders were removed when all was sealed
-    for writer, about in (gone or {}).items():
+    for writer, about in gone.items():
         if isinstance(about, dict):
             known.setdefault(str(writer), about)
     pages = [about for about in known.values() if about and not about.get("keeper")] or [{}]
@@ -33,7 +34,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
     mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
     started = {n: _began(mains[n]) for n in numbers}
     return {
-        "format": layout.VERSION,
+        "format": manifest.FORMAT,
         "id": identity or name,
         "project": os.path.basename(os.path.dirname(os.path.abspath(folder))),
         "name": name or identity,
@@ -69,7 +70,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
 
 def recall(folder: str) -> list[str]:
     """Write into a page that was made anew what the run said of itself as it went: rewinds, last words, its summary."""
-    about = read_run(folder)
+    about = manifest.read(folder)
     book = Book(folder)
 
     def marks(found: dict[str, Pieces]) -> list[dict[str, Any]]:
@@ -93,7 +94,7 @@ def recall(folder: str) -> list[str]:
             entry["status"] = said["status"]
             if mark["attempt"] == max(entries):
                 about["status"] = said["status"]
-    write_run(folder, about)
+    manifest.write(folder, about, durable=True)
     return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.files import read_json
 from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name
 from rollbook.journal.frames import decode
@@ -24,7 +25,7 @@ from rollbook.journal.writers import WriterInfo
 from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
-from rollbook.storage.layout import PartName, data_folder, journal_folder, read_json, table_folder
+from rollbook.storage.layout import PartName, data_folder, journal_folder, table_folder
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
@@ -245,7 +246,7 @@ def _writer(run: str, name: str) -> WriterInfo:
     """A writer whose folder may be gone already."""
     info = WriterInfo(os.path.join(journal_folder(run), name))
     if not info.about:
-        known = (read_json(os.path.join(data_folder(run), "writers.json")) or {}).get(name)
+        known = read_json(os.path.join(data_folder(run), "writers.json")).get(name)
         if isinstance(known, dict):
             info.adopt(known)
     return info

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook import manifest
 from rollbook.errors import NotARun
-from rollbook.run.about import read_about
 
 __all__ = ["elder", "own_rank", "rendezvous"]
 
@@ -33,7 +33,7 @@ def elder(project: str, name: str, root: str) -> str | None:
     folder = os.environ.get("ROLLBOOK_RUN_ID", "")
     if folder and os.environ.get("ROLLBOOK_RUN_PID") != str(os.getpid()):
         try:
-            about = read_about(folder)
+            about = manifest.read(folder)
             if about["project"] == project and about["name"] == name and about.get("status") == "running":
                 return folder
         except (NotARun, OSError):
@@ -47,7 +47,7 @@ def elder(project: str, name: str, root: str) -> str | None:
         for entry in os.scandir(place) if os.path.isdir(place) else ():
             if entry.name.rpartition("-")[0] == name:
                 try:
-                    about = read_about(entry.path)
+                    about = manifest.read(entry.path)
                 except (NotARun, OSError):
                     continue
                 if about.get("rendezvous") == shared and about.get("status") == "running":

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook import manifest
 from rollbook.errors import NotARun
 from rollbook.journal import liveness
-from rollbook.run.about import read_about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
         if not wanted or not entry.is_dir():
             continue
         try:
-            about = read_about(entry.path)
+            about = manifest.read(entry.path, to_continue=True)
         except NotARun:
             if os.path.exists(os.path.join(entry.path, "run.json")):
                 raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
-from rollbook.errors import BadInput, InvalidName, RollbookError
+from rollbook.errors import BadInput, InvalidName
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
 
@@ -333,9 +334,6 @@ class Run(Scope):
         """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
         if not self.writer.main:
             return
-        from rollbook.journal.locks import PageLock
-        from rollbook.run.about import write_about
-
         if self.config:
             from rollbook.capture.origin.config import plain
 
@@ -350,21 +348,16 @@ class Run(Scope):
             self.about["summary"] = plain(dict(self.summary))[0]
         self.about["drops"] = dict(self.writer.bill.counts)
         try:
-            with PageLock(str(self._folder)):
+            with manifest.ManifestLock(str(self._folder)):
                 if not self._was_taken_over():
-                    write_about(self._folder, self.about)
+                    manifest.write(self._folder, self.about)
         except OSError as err:
             self.writer.failed("write run.json", err)
 
     def _was_taken_over(self) -> bool:
         """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
-        from rollbook.run.about import read_about
-
-        try:
-            attempts = read_about(self._folder)["attempts"]
-        except RollbookError:  # there is none that can be read: ours is better
-            return False
-        newest = max((entry["n"] for entry in attempts if type(entry.get("n")) is int), default=0)
+        # Where there is none that can be read, ours is better.
+        newest = manifest.newest(manifest.look(self._folder)).get("n", 0)
         if newest <= max(entry["n"] for entry in self.about["attempts"]):
             return False
         if not self.writer.fenced:

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+from rollbook import manifest
 from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
@@ -22,9 +23,7 @@ from rollbook.errors import (
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
 from rollbook.journal.format import VERSION
-from rollbook.journal.locks import PageLock
 from rollbook.journal.writer import Writer
-from rollbook.run.about import new_id, read_about, write_about
 from rollbook.run.arguments import (
     check_clock_list,
     check_name,
@@ -151,9 +150,9 @@ def init(
 
     begun = time.time()
     settings, config_problems = _plain_config(config)
-    with PageLock(found):  # of two that continue a run at one moment, the second sees the first
+    with manifest.ManifestLock(found):  # of two that continue a run at one moment, the second sees the first
         if found is None:
-            identity = run_id or new_id()
+            identity = run_id or manifest.new_id()
             folder = os.path.join(place, f"{name}-{identity}")
             about: dict[str, Any] = {
                 "format": VERSION,
@@ -169,7 +168,7 @@ def init(
             attempt, not_before = 1, 0
         else:
             folder = found
-            about = read_about(folder)
+            about = manifest.read(folder, to_continue=True)
             living = living_writers(folder)
             if living and resume != "takeover":
                 who = living[0]
@@ -237,7 +236,7 @@ def init(
                 os.makedirs(place, exist_ok=True)
                 os.mkdir(folder)  # of two processes that make one id at one moment, one fails here
             writer.open()
-            write_about(folder, about)
+            manifest.write(folder, about)
         except FileExistsError:
             state = (
                 "was made by another process this moment. Join it with attach()"
@@ -267,7 +266,7 @@ def attach(
       RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
     """
     folder = _locate(os.fspath(id_or_path), dir)
-    about = read_about(folder)
+    about = manifest.read(folder, to_continue=True)
     attempts = about["attempts"]
     attempt = max((entry["n"] for entry in attempts), default=1)
     writer = Writer(
@@ -354,7 +353,7 @@ def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
     if len(found) == 1:
         return found[0]
     if os.sep in id_or_path or os.path.exists(id_or_path):
-        read_about(id_or_path)  # raises and says what is there
+        manifest.read(id_or_path)  # raises and says what is there
     raise RunNotFound(
         f"attach({id_or_path!r}): {len(found)} runs of that id under {root}. Pass the run's folder, or dir="
     )

@@ -17,9 +17,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from rollbook.errors import AmbiguousRun, NotARun, RollbookError, RunNotFound
+from rollbook import manifest
+from rollbook.errors import AmbiguousRun, RollbookError, RunNotFound
 from rollbook.runs.conditions import Condition, value_at
-from rollbook.storage.layout import read_run
 from rollbook.storage.status import derived
 
 if TYPE_CHECKING:
@@ -62,13 +62,18 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
       path: a folder of projects, a project, or a run.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
+      NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a one is left
+        out and told of in `problems`.
     """
     root = os.path.abspath(os.fspath(path))
     if not os.path.isdir(root):
         raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")
+    if os.path.lexists(manifest.path_of(root)):
+        manifest.read(root)  # somebody asked for this very run: if it cannot be read, that is the answer
     folders = sorted(_find(root, 0))
-    rows = _load(root, folders)
-    return RunSet([row for row in rows if row is not None], root)
+    problems: list[str] = []
+    rows = _load(root, folders, problems)
+    return RunSet([row for row in rows if row is not None], root, problems)
 
 
 class RunSet(Sequence["Book"]):
@@ -78,10 +83,13 @@ class RunSet(Sequence["Book"]):
       rows: one dict per run: path, id, project, name, status, seed, group, job_type, tags, notes, created, ended,
         attempts (how many), config, summary and more of run.json.
       root: the folder they were found in.
+      problems: what could not be read below it.
+    Attributes:
+      root, problems: the same.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], root: str = "") -> None:
-        self._rows, self.root = list(rows), root
+    def __init__(self, rows: Sequence[Mapping[str, Any]], root: str = "", problems: Sequence[str] = ()) -> None:
+        self._rows, self.root, self.problems = list(rows), root, list(problems)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -193,15 +201,15 @@ def _find(folder: str, depth: int) -> Iterator[str]:
             continue
 
 
-def _load(root: str, folders: list[str]) -> list[dict[str, Any] | None]:
+def _load(root: str, folders: list[str], problems: list[str]) -> list[dict[str, Any] | None]:
     cache = _Cache(root) if len(folders) >= _WORTH_A_CACHE else None
-    rows = [_row(folder, cache) for folder in folders]
+    rows = [_row(folder, cache, problems) for folder in folders]
     if cache is not None:
         cache.save({folder: _known[folder] for folder in folders if folder in _known})
     return rows
 
 
-def _row(folder: str, cache: _Cache | None) -> dict[str, Any] | None:
+def _row(folder: str, cache: _Cache | None, problems: list[str]) -> dict[str, Any] | None:
     try:
         stat = os.stat(os.path.join(folder, "run.json"))
     except OSError:
@@ -211,17 +219,18 @@ def _row(folder: str, cache: _Cache | None) -> dict[str, Any] | None:
     if known is None or known[0] != stamp:
         try:
             known = (stamp, _fields(folder))
-        except (NotARun, RollbookError, OSError):
+        except (RollbookError, OSError) as err:
+            problems.append(str(err))
             return None
     _known[folder] = known
     row = {"path": folder, **known[1]}
     if row["status"] == "running":  # the only thing about a run that changes without run.json changing
-        row["status"] = derived(folder, read_run(folder))
+        row["status"] = derived(folder, manifest.read(folder))
     return row
 
 
 def _fields(folder: str) -> dict[str, Any]:
-    about = read_run(folder)
+    about = manifest.read(folder)
     row = {name: about.get(name) for name in _FIELDS}
     row["attempts"] = len(about.get("attempts") or ())
     for name in ("config", "summary", "total"):

@@ -15,13 +15,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rollbook.files import read_json, write_json
 from rollbook.journal.files import names_in
 from rollbook.journal.liveness import is_alive, same_place
 from rollbook.journal.writers import list_writers
 from rollbook.seal.frames import FrameSealing
 from rollbook.seal.one_pass import SealPass, SealReport, unlink
 from rollbook.seal.segments import SegmentSealing
-from rollbook.storage.layout import data_folder, read_json, write_json
+from rollbook.storage.layout import data_folder
 
 __all__ = ["SealReport", "main", "seal"]
 
@@ -80,7 +81,7 @@ def _sweep(run: str) -> None:
 def _remove_empty_writers(run: str) -> None:
     """Keep the pages of writers that have closed and are sealed in one file instead of a folder each."""
     path = os.path.join(data_folder(run), "writers.json")
-    known = read_json(path) or {}
+    known = read_json(path)
     empty = [
         info
         for info in list_writers(run)
@@ -88,7 +89,7 @@ def _remove_empty_writers(run: str) -> None:
     ]
     if not empty:
         return
-    write_json(path, {**known, **{info.id: {**info.about, "closed": info.closed} for info in empty}})
+    write_json(path, {**known, **{info.id: {**info.about, "closed": info.closed} for info in empty}}, durable=True)
     for info in empty:
         for name in ("closed.json", "writer.json"):
             unlink(os.path.join(info.folder, name))

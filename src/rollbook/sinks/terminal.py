@@ -6,12 +6,12 @@ pipe, a job's log) it is one line per report, once a second at first and ever mo
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from rollbook import manifest
 from rollbook.errors import BadInput
 from rollbook.sinks._plain import plain
 from rollbook.sinks._screen import Screen, is_terminal
@@ -135,11 +135,7 @@ class Terminal:
 
 def _total_of(folder: Path) -> dict[str, int]:
     """The total that the run was given."""
-    try:
-        total = json.loads((folder / "run.json").read_bytes()).get("total") or {}
-        return {str(clock): int(end) for clock, end in total.items()}
-    except (OSError, ValueError, TypeError, AttributeError):  # nobody wrote one, or not like this
-        return {}
+    return dict(manifest.look(folder).get("total") or {})
 
 
 def _said(notes: Sequence[str]) -> list[str]:

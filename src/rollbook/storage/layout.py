@@ -1,4 +1,4 @@
-"""The names of files in a run folder, and run.json. Standard library only.
+"""The names of files in a run folder. Standard library only.
 
     data/<table>/<writer>.L00.S003.<first seq>.parquet     rows of stream 3 of lane 0, in order
     data/<table>/<writer>.L00.F.<first seq>.parquet        rows from chunk frames of lane 0
@@ -20,8 +20,7 @@ import os
 import re
 import struct
 
-from rollbook.errors import NewerFormat, NotARun
-from rollbook.journal.format import VERSION
+from rollbook.files import sync_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +34,12 @@ __all__ = [
     "PartName",
     "data_folder",
     "journal_folder",
-    "read_json",
     "read_metadata",
-    "read_run",
     "replace_file",
     "sound_key",
-    "sync_folder",
     "table_folder",
     "table_names",
     "value_name",
-    "write_json",
-    "write_run",
 ]
 
 TABLES = (
@@ -138,63 +132,6 @@ def sound_key(key: str) -> str:
     return key if key.isascii() else key.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of run.json.
-
-    Raises:
-      NotARun: there is none, or it cannot be read.
-      NewerFormat: a later rollbook wrote it.
-    """
-    path = os.path.join(run, "run.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            about = json.load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotARun(
-            f"{os.fspath(run)} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or "
-            f"`rollbook ls`; if it was a run, try: rollbook repair {os.fspath(run)}"
-        ) from None
-    except (OSError, ValueError, RecursionError) as err:
-        raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {os.fspath(run)}") from None
-    if not isinstance(about, dict) or not isinstance(about.get("id"), str):
-        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {os.fspath(run)}")
-    version = about.get("format")
-    if not isinstance(version, int) or version > VERSION:
-        raise NewerFormat(f"{os.fspath(run)} has format {version!r}; this rollbook reads up to {VERSION}. Upgrade it.")
-    return about
-
-
-def write_run(run: str | os.PathLike[str], about: dict[str, Any]) -> None:
-    """Replace run.json atomically and durably."""
-    write_json(os.path.join(run, "run.json"), about, indent=1)
-
-
-def write_json(path: str, data: Any, indent: int | None = None) -> None:
-    """Replace a JSON file atomically and durably.
-
-    Raises:
-      OSError: it cannot be written; the old one is untouched.
-    """
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=indent, default=repr)
-        replace_file(temporary, path)
-    except BaseException:
-        _unlink(temporary)
-        raise
-
-
-def read_json(path: str) -> dict[str, Any] | None:
-    """The object in a JSON file, or None if there is no such file or no object in it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def replace_file(temporary: str, path: str) -> None:
     """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
     fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
@@ -204,20 +141,6 @@ def replace_file(temporary: str, path: str) -> None:
         os.close(fd)
     os.replace(temporary, path)
     sync_folder(os.path.dirname(path))
-
-
-def sync_folder(folder: str) -> None:
-    """Bring a folder's names to the disk, where the system can."""
-    try:
-        fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError:  # Windows opens no folders
-        return
-    try:
-        os.fsync(fd)
-    except OSError:
-        return
-    finally:
-        os.close(fd)
 
 
 def read_metadata(path: str) -> dict[str, Any] | None:
@@ -262,10 +185,3 @@ def _json_after(footer: bytes, at: int) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

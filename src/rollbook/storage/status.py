@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from rollbook import manifest
 from rollbook.journal.liveness import is_alive
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
@@ -36,8 +37,7 @@ def derived(run: str, about: Mapping[str, Any]) -> str:
 
 def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
     """writer.json of the newest attempt's main writer; the run's own page has most of it if the folder is gone."""
-    attempts = about.get("attempts")
-    entry = attempts[-1] if isinstance(attempts, list) and attempts and isinstance(attempts[-1], dict) else {}
+    entry = manifest.newest(about)
     name = str(entry.get("writer") or "")
     if name and os.sep not in name:
         for path, inside in (

@@ -9,12 +9,13 @@ history counts: blocks after the cut of the attempt that went on are left out.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import sys
 import zlib
 from array import array
+
+from rollbook import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,15 +98,5 @@ def effective_until(folder: Path) -> dict[int, int] | None:
 
     The newest attempt counts whole; each parent up to the cut that its child names.
     """
-    try:
-        with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-            entries = {int(entry["n"]): entry for entry in json.load(file)["attempts"]}
-        entry = entries[max(entries)]
-        found = {int(entry["n"]): 2**63 - 1}
-        while (parent := entry.get("parent")) is not None and parent in entries and parent not in found:
-            cut = entry.get("cut")
-            found[int(parent)] = int(cut["time"]) if cut else 2**63 - 1
-            entry = entries[parent]
-        return found
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    lives = manifest.chain(manifest.look(folder))
+    return {number: cut.time if cut is not None else 2**63 - 1 for number, cut in lives.items()} or None

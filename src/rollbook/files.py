@@ -1,0 +1,112 @@
+"""Small files: read only if they are regular ones, replaced as a whole, locked. Standard library only.
+
+    write_json(path, {"phase": "done"})          # nobody ever reads half of it
+    read_json(path)                              # {} if nothing can be read there
+
+A run folder may come from a stranger: what is a pipe, a device or a folder is refused instead of waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["read_json", "read_regular", "sync_folder", "try_lock", "write_json"]
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+      OSError: it cannot be read, or is a pipe, a device or a folder.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    fd = os.open(path, flags)
+    with open(fd, "rb", closefd=True) as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(f"{os.fspath(path)} is not a regular file")
+        return file.read()
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
+    try:
+        content = json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False, indent: int | None = None) -> None:
+    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+
+    What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.
+
+    Raises:
+      OSError: no space, no permission. The old file is then still there.
+    """
+    beside = f"{os.fspath(path)}.{os.urandom(4).hex()}.tmp"
+    separators = (",", ":") if indent is None else None
+    try:
+        with open(beside, "wb") as file:
+            file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        try:
+            os.unlink(beside)
+        except OSError:
+            pass
+        raise
+    if durable:
+        sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Bring a folder's names to the disk, where the system can."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(fd)
+    except OSError:  # some network file systems refuse
+        return
+    finally:
+        os.close(fd)
+
+
+def try_lock(fd: int, *, shared: bool = False) -> bool | None:
+    """True: locked. False: somebody else has it. None: this file system (or system) knows no locks."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        return _try_lock_windows(fd)
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _try_lock_windows(fd: int) -> bool | None:
+    try:
+        import msvcrt
+    except ModuleNotFoundError:
+        return None
+    lock: Any = msvcrt
+    try:
+        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
+        lock.locking(fd, lock.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,467 @@
+"""run.json, the manifest of a run: who it is, how it stands, its lives, and which part of each counts.
+
+    fields = read("runs/cartpole/ppo-k3v9x2ab")      # well typed, whatever stands in the file
+    with ManifestLock(folder):
+        fields["status"] = "finished"
+        write(folder, fields)
+    chain(fields)                                    # {attempt: Cut or None}: the effective history
+
+The one place where run.json is read, written and understood; both wings of the house stand on it. Standard library
+only, light enough for the training process. docs/internals.md draws the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from rollbook import files
+from rollbook.errors import NewerFormat, NotARun
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = [
+    "FORMAT",
+    "NAME",
+    "ORIGIN",
+    "STATUSES",
+    "Cut",
+    "ManifestLock",
+    "attempts",
+    "chain",
+    "clean",
+    "close_origin",
+    "difference",
+    "entry_of",
+    "look",
+    "new_id",
+    "newest",
+    "origin",
+    "path_of",
+    "read",
+    "write",
+]
+
+FORMAT = 1
+"""The version of the run folder that this rollbook writes, and the highest that it reads."""
+
+NAME = "run.json"
+
+STATUSES = ("running", "finished", "killed", "crashed")
+"""What run.json says; readers derive `crashed` and `stale` from `running` by who still lives."""
+
+ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
+"""What belongs to a life rather than to the run: what it was started with, from which code, with which packages."""
+
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_LARGEST = 2**63
+
+
+def new_id() -> str:
+    """Eight letters and digits that no other run has (40 random bits)."""
+    return "".join(_LETTERS[byte & 31] for byte in os.urandom(8))
+
+
+def path_of(folder: str | os.PathLike[str]) -> str:
+    """Where the manifest of a run lies."""
+    return os.path.join(folder, NAME)
+
+
+# -- reading and writing
+
+
+def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> dict[str, Any]:
+    """The content of a run's run.json, every known field of its type (see `clean`).
+
+    Args:
+      to_continue: somebody wants to write on: a list of attempts that is damaged is then an error, too.
+    Raises:
+      NotARun: there is none, or it cannot be read.
+      NewerFormat: a later rollbook wrote it.
+    """
+    path, shown = path_of(folder), os.fspath(folder)
+    try:
+        content = json.loads(files.read_regular(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotARun(
+            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; if "
+            f"it was a run, try: rollbook repair {shown}"
+        ) from None
+    except (OSError, ValueError, RecursionError) as err:
+        raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {shown}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("id"), str):
+        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {shown}")
+    version = content.get("format")
+    if type(version) is not int or version > FORMAT:
+        raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
+    fields, problems = clean(content)
+    if to_continue and any(problem.startswith("attempts") for problem in problems):
+        raise NotARun(f"{path} does not say what lives the run had: {problems[0]}. Try: rollbook repair {shown}")
+    return fields
+
+
+def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The same for who can do without: {} if it cannot be read."""
+    try:
+        return read(folder)
+    except (NotARun, NewerFormat):
+        return {}
+
+
+def write(folder: str | os.PathLike[str], fields: Mapping[str, Any], *, durable: bool = False) -> None:
+    """Replace run.json as a whole; `durable` also survives a power loss.
+
+    Raises:
+      OSError: it cannot be written; the old one is untouched.
+    """
+    files.write_json(path_of(folder), dict(fields), durable=durable, indent=1)
+
+
+def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a run.json, each known one of its type, and what was wrong with them, a sentence each.
+
+    A field that holds something else is taken as missing: no reader has to look twice. Fields that this version does
+    not know are passed on as they are.
+    """
+    problems: list[str] = []
+    fields = dict(content)
+    for name, (taken, kind) in _FIELDS.items():
+        if name not in fields:
+            continue
+        value = taken(fields[name])
+        if value is _WRONG:
+            problems.append(f"{name} is not {kind}")
+            del fields[name]
+        else:
+            fields[name] = value
+    entries: list[dict[str, Any]] = []
+    listed = content.get("attempts")
+    for entry in listed if isinstance(listed, list) else ():
+        if not isinstance(entry, dict) or type(entry.get("n")) is not int:
+            problems.append("attempts: an entry is not an object with a number n")
+            continue
+        entries.append(_entry(entry, problems))
+    if not isinstance(listed, list) and "attempts" in content:
+        problems.append("attempts is not a list of objects")
+    fields["attempts"] = entries
+    fields.setdefault("status", "running")
+    for name in ("project", "name", "nonce", "notes"):
+        fields.setdefault(name, "")
+    for name in ("config", "summary", "total", "drops"):
+        fields.setdefault(name, {})
+    fields.setdefault("tags", [])
+    fields.setdefault("clocks", [])
+    return fields, problems
+
+
+def _entry(entry: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+    found = dict(entry)
+    for name, (taken, kind) in _ENTRY_FIELDS.items():
+        if name in found and (value := taken(found[name])) is not _WRONG:
+            found[name] = value
+        elif name in found:
+            problems.append(f"attempt {entry['n']}: {name} is not {kind}")
+            del found[name]
+    return found
+
+
+class _Wrong:
+    """Stands for a field of another type."""
+
+
+_WRONG = _Wrong()
+
+
+def _text(value: Any) -> Any:
+    return value if isinstance(value, str) else _WRONG
+
+
+def _text_or_none(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else _WRONG
+
+
+def _word_or_none(value: Any) -> Any:
+    """Groups were numbers at times; they are words for readers."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, (int, float)) else _WRONG
+
+
+def _integer_or_none(value: Any) -> Any:
+    return value if value is None or type(value) is int else _WRONG
+
+
+def _moment_or_none(value: Any) -> Any:
+    if value is None:
+        return None
+    return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN is not smaller either
+
+
+def _mapping(value: Any) -> Any:
+    return value if isinstance(value, dict) else _WRONG
+
+
+def _texts(value: Any) -> Any:
+    return [str(text) for text in value] if isinstance(value, list) else _WRONG
+
+
+def _counts(value: Any) -> Any:
+    if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
+        return _WRONG
+    return value
+
+
+def _cut(value: Any) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
+        return _WRONG
+    try:
+        Cut(value, "")
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return _WRONG
+    return value
+
+
+_FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "id": (_text, "text"),
+    "project": (_text, "text"),
+    "name": (_text, "text"),
+    "nonce": (_text, "text"),
+    "rollbook": (_text, "text"),
+    "status": (_text, "text"),
+    "created": (_moment_or_none, "a time"),
+    "ended": (_moment_or_none, "a time"),
+    "seed": (_integer_or_none, "an integer"),
+    "group": (_word_or_none, "text"),
+    "job_type": (_word_or_none, "text"),
+    "notes": (_text, "text"),
+    "tags": (_texts, "a list"),
+    "clocks": (_texts, "a list"),
+    "total": (_counts, "an object of integers"),
+    "drops": (_counts, "an object of integers"),
+    "config": (_mapping, "an object"),
+    "summary": (_mapping, "an object"),
+    "host": (_text_or_none, "text"),
+    "boot_id": (_text_or_none, "text"),
+    "x": (_text, "text"),
+}
+
+_ENTRY_FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "parent": (_integer_or_none, "an integer"),
+    "cut": (_cut, "a cut"),
+    "checkpoint": (_text_or_none, "text"),
+    "started": (_moment_or_none, "a time"),
+    "ended": (_moment_or_none, "a time"),
+    "last": (_integer_or_none, "an integer"),
+    "status": (_text, "text"),
+    "writer": (_text, "text"),
+    "host": (_text_or_none, "text"),
+    "offsets": (_counts, "an object of integers"),
+    "origin": (_mapping, "an object"),
+}
+
+
+# -- lives: attempts, and which part of each counts
+
+
+class Cut:
+    """Up to where a parent counts.
+
+    Attributes:
+      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
+      time: for all other writers, the last unix ns that counts.
+      checkpoint: the id of the checkpoint that was restored, or "".
+    """
+
+    __slots__ = ("checkpoint", "time", "writers")
+
+    def __init__(self, cut: Mapping[str, Any], checkpoint: Any = "") -> None:
+        writers = cut.get("writers")
+        self.writers: dict[str, dict[int, int]] = {}
+        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
+            if isinstance(lanes, dict):
+                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
+        moment = cut.get("time")
+        self.time = int(moment) if isinstance(moment, (int, float)) else _LARGEST - 1
+        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
+
+    def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
+        """Which rows of one lane lie before the cut: booleans for arrays, one for numbers."""
+        if writer in self.writers:
+            return seq <= self.writers[writer].get(lane, 0)
+        return time_ns <= self.time
+
+
+def newest(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of the newest life, {} if none is listed."""
+    entries: list[dict[str, Any]] = fields.get("attempts") or []
+    return max(entries, key=lambda entry: int(entry["n"]), default={})
+
+
+def entry_of(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The entry of one life, {} if it is not listed."""
+    found: dict[str, Any] = {}
+    for entry in fields.get("attempts") or ():
+        if entry["n"] == number:
+            found = entry
+    return found
+
+
+def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
+    """The lives that make up the effective history: attempt -> the cut that its child makes in it.
+
+    The newest counts whole (None), and each of its chain of parents up to its child's cut. Times are compared only
+    within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
+    """
+    entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
+    lives: dict[int, Cut | None] = {}
+    number, cut = max(entries, default=0), None
+    while number in entries and number not in lives:
+        lives[number] = cut
+        entry = entries[number]
+        cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+        parent = entry.get("parent")
+        number = parent if type(parent) is int else 0
+    return lives
+
+
+# -- what each life was started with
+
+
+def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """What a life was started with: the fields of `ORIGIN` as they were then; what is not known is missing.
+
+    The newest life's stand in run.json itself. An older one's are told by differences: the first life keeps them whole,
+    each later one what it changed.
+    """
+    entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
+    if not entries or number >= entries[-1]["n"]:
+        return _origin_of_newest(fields)
+    told: dict[str, Any] | None = None
+    for entry in entries:
+        own = entry.get("origin")
+        if isinstance(own, dict):
+            told = (
+                _patched(told or {}, own) if "set" in own or "gone" in own else {k: own[k] for k in ORIGIN if k in own}
+            )
+        if entry["n"] == number:
+            break
+    return told if told is not None else _origin_of_newest(fields)
+
+
+def close_origin(fields: dict[str, Any]) -> None:
+    """Keep with the newest life what it was started with, before another one takes its place. Changes `fields`."""
+    entry = newest(fields)
+    if not entry or "origin" in entry:
+        return
+    now = json.loads(json.dumps(_origin_of_newest(fields), default=repr))
+    earlier = [other["n"] for other in fields["attempts"] if other["n"] < entry["n"] and "origin" in other]
+    if earlier:
+        entry["origin"] = difference(origin(fields, max(earlier)), now)
+    else:
+        entry["origin"] = now
+
+
+def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lives of a run, oldest first, each with what it was started with (`config`, `seed`, `git`, `packages`)."""
+    found = []
+    for entry in sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"])):
+        begun_with = origin(fields, entry["n"])
+        own = {name: value for name, value in entry.items() if name != "origin"}
+        found.append({**{name: begun_with.get(name) for name in ("config", "seed", "git", "packages")}, **own})
+    return found
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes `after` of `before`: {"set": [[path, value], …], "gone": [path, …]}, a path being a list of keys."""
+    changed: dict[str, Any] = {"set": [], "gone": []}
+    _compare(before, after, [], changed)
+    return changed
+
+
+def _compare(before: Mapping[str, Any], after: Mapping[str, Any], path: list[str], changed: dict[str, Any]) -> None:
+    for key in before:
+        if key not in after:
+            changed["gone"].append([*path, key])
+    for key, value in after.items():
+        if key not in before:
+            changed["set"].append([[*path, key], value])
+        elif isinstance(value, dict) and isinstance(before[key], dict) and value and before[key]:
+            _compare(before[key], value, [*path, key], changed)
+        elif _words(value) != _words(before[key]):
+            changed["set"].append([[*path, key], value])
+
+
+def _words(value: Any) -> str:
+    """A value as JSON: NaN is then equal to itself, and a tuple to the list that it becomes."""
+    return json.dumps(value, default=repr, sort_keys=True)
+
+
+def _patched(before: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    after: dict[str, Any] = json.loads(json.dumps(before, default=repr))
+    for step in [*(changed.get("gone") or ()), *(changed.get("set") or ())]:
+        has_value = len(step) == 2 and isinstance(step[0], list)
+        path = step[0] if has_value else step
+        place: Any = after
+        for key in path[:-1]:
+            place = place.setdefault(key, {}) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or not path:
+            continue
+        if has_value:
+            place[path[-1]] = step[1]
+        else:
+            place.pop(path[-1], None)
+    return after
+
+
+def _origin_of_newest(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in ORIGIN if name in fields}
+
+
+# -- the lock
+
+
+class ManifestLock:
+    """Keeps others from replacing a run's run.json between our look at it and our own writing.
+
+        with ManifestLock(run_folder):
+            ...                         # read run.json, judge, replace it
+
+    Held for milliseconds, by whoever changes run.json: its writer, a process that continues the run, the keeper of one
+    that crashed, `rollbook repair`. Never raises and never waits for long: where no lock can be had (a file system
+    without locks, a folder that cannot be written, a holder that hangs), things go on without it.
+
+    Args:
+      run_folder: the run's folder; None holds nothing.
+      seconds: how long to wait for another holder.
+    """
+
+    def __init__(self, run_folder: str | None, seconds: float = 2.0) -> None:
+        self._path = None if run_folder is None else os.path.join(run_folder, "data", "page.lock")
+        self._seconds = seconds
+        self._fd = -1
+
+    def __enter__(self) -> ManifestLock:
+        if self._path is None:
+            return self
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError:
+            return self
+        until = time.monotonic() + self._seconds
+        while files.try_lock(self._fd) is False and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+_PAUSE = 0.005

@@ -1,0 +1,167 @@
+"""run.json: read whatever stands in it, replaced as a whole, its lives told apart."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rollbook
+from rollbook import manifest
+from rollbook.cli.app import app as main
+from rollbook.errors import NotARun
+
+PAGE: dict[str, Any] = {
+    "format": 1, "rollbook": "0.1.0", "id": "k3v9x2ab", "project": "p", "name": "n", "nonce": "x", "status": "finished",
+    "created": 10.0, "ended": 20.0, "seed": 3, "group": None, "job_type": None, "tags": ["a"], "notes": "",
+    "parent": None, "forked_from": None, "total": {"env_step": 10}, "clocks": ["env_step"], "config": {"lr": 0.1},
+    "summary": {"best": 1.0}, "host": "h", "boot_id": "b", "command": ["python"], "python": "3.11", "git": None,
+    "packages": {}, "drops": {"cause": 2}, "x": "env_step",
+    "attempts": [
+        {"n": 1, "parent": None, "cut": None, "started": 10.0, "ended": 12.0, "status": "crashed", "writer": "w1",
+         "host": "h", "offsets": {}},
+        {"n": 2, "parent": 1, "cut": {"time": 5, "writers": {"w1": {"0": 3}}}, "started": 13.0, "ended": 20.0,
+         "status": "finished", "writer": "w2", "host": "h", "offsets": {"env_step": 3}, "last": 7},
+    ],
+}  # fmt: skip
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    3,
+    -1.5,
+    float("nan"),
+    1e400,
+    "text",
+    "",
+    [],
+    [1],
+    {},
+    {"a": "b"},
+    {"a": [1]},
+    2**70,
+)
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+)
+
+
+def put(folder: Path, page: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(page))
+    return folder
+
+
+def places(page: dict[str, Any]) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = [(name,) for name in page]
+    for i, entry in enumerate(page["attempts"]):
+        found += [("attempts", i), *(("attempts", i, name) for name in entry)]
+    return [*found, ("attempts", 1, "cut", "time"), ("attempts", 1, "cut", "writers"), ("total", "env_step")]
+
+
+@pytest.mark.parametrize("place", places(PAGE), ids=lambda place: "/".join(map(str, place)))
+def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(place: tuple[Any, ...], tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    put(root / "p" / "good-aaaaaaaa", {**PAGE, "id": "aaaaaaaa", "name": "good"})
+    for number, odd in enumerate(ODD):
+        page = copy.deepcopy(PAGE)
+        at: Any = page
+        for step in place[:-1]:
+            at = at[step]
+        at[place[-1]] = odd
+        put(root / "p" / f"n-{number}", page)
+    runs = rollbook.open(root)
+    assert "good" in [row["name"] for row in runs.table()]
+    for book in runs:
+        assert isinstance(book.status, str)
+        assert isinstance(book.attempts, list)
+        book.config, book.summary, book.seed, book.tags, book.group, book.clocks, book.metrics()
+    for command in (["ls", str(root)], ["ls", str(root), "--json"]):
+        result = CliRunner().invoke(main, command)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        assert "good" in result.output
+    for row in runs.table()[:: max(1, len(runs) // 4)]:
+        result = CliRunner().invoke(main, ["show", str(row["path"])])
+        assert result.exception is None or isinstance(result.exception, SystemExit), (place, result.exception)
+
+
+@given(ANYTHING, st.sampled_from([*PAGE, "unknown"]))
+@settings(max_examples=200, deadline=None)
+def test_whatever_stands_in_a_field_the_lives_can_be_followed(odd: Any, name: str) -> None:
+    fields, problems = manifest.clean({**copy.deepcopy(PAGE), name: odd})
+    assert isinstance(manifest.chain(fields), dict)
+    assert isinstance(manifest.attempts(fields), list)
+    again, none = manifest.clean(fields)
+    assert json.dumps(again) == json.dumps(fields)
+    assert none == [] or name == "attempts" or problems
+
+
+def test_a_sound_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
+    manifest.write(tmp_path, PAGE)
+    assert manifest.read(tmp_path) == PAGE
+    assert manifest.clean(PAGE)[1] == []
+    assert os.listdir(tmp_path) == ["run.json"]
+
+
+def test_a_pipe_or_a_device_in_place_of_the_manifest_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(NotARun, match="not a regular file"):
+        manifest.read(tmp_path)
+    os.unlink(tmp_path / "run.json")
+    os.symlink("/dev/zero", tmp_path / "run.json")
+    with pytest.raises(NotARun, match="not a regular file"):
+        manifest.read(tmp_path)
+
+
+def test_opening_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    put(tmp_path / "p" / "good-aaaaaaaa", PAGE)
+    bad = put(tmp_path / "p" / "bad-bbbbbbbb", [1, 2])
+    with pytest.raises(NotARun, match="no id"):
+        rollbook.open(bad)
+    runs = rollbook.open(tmp_path)
+    assert len(runs) == 1
+    (problem,) = runs.problems
+    assert "bad-bbbbbbbb" in problem
+
+
+def test_what_a_life_was_started_with_survives_any_number_of_later_ones() -> None:
+    lives: list[dict[str, Any]] = [
+        {"config": {"lr": 1, "a": 2}, "seed": 1, "packages": {"torch": "1", "numpy": "2"}},
+        {"config": {"lr": 5}, "seed": 2, "packages": {"torch": "2", "numpy": "2"}},
+        {"config": {"lr": 5}, "seed": 2, "packages": {"torch": "2", "numpy": "2"}, "git": {"commit": "c"}},
+        {"config": {"net": {"sizes": [1, 2], "act": "x"}, "lr": 5}, "seed": None, "packages": {}},
+        {"config": {"net": {"sizes": [1, 3], "act": "x"}, "lr/x": 5, "lr": {"set": 1}}, "seed": 4, "packages": {}},
+        {"config": {}, "seed": 4},
+    ]
+    fields: dict[str, Any] = {"attempts": []}
+    for n, life in enumerate(lives, 1):
+        manifest.close_origin(fields)
+        for name in manifest.ORIGIN:
+            fields.pop(name, None)
+        fields.update(copy.deepcopy(life))
+        fields["attempts"].append({"n": n})
+        fields = json.loads(json.dumps(fields))
+    fields["config"]["changed late"] = 1  # by the life that goes on: no other is touched
+    told = [manifest.origin(fields, n) for n in range(1, len(lives) + 1)]
+    assert told == [*lives[:-1], {"config": {"changed late": 1}, "seed": 4}]
+    assert "origin" not in manifest.attempts(fields)[0]
+    assert len(json.dumps(fields["attempts"][2])) < 120  # differences only
+
+
+def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
+    from rollbook.book.history import History
+    from rollbook.capture.samples.seen_file import effective_until
+
+    put(tmp_path, PAGE)
+    history = History(PAGE, dict)
+    assert set(history.chain) == {1, 2} == set(effective_until(tmp_path) or ())
+    assert (effective_until(tmp_path) or {})[1] == history.chain[1].time == 5  # type: ignore[union-attr]
