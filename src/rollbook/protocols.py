@@ -43,6 +43,8 @@ class Row:
         for all); "rewind" where the run went back to a checkpoint: rows came before it that are abandoned now (run.json
         says up to where); "final" for the last thing a finished run says. `values` is empty in all of them.
       at: the id of the checkpoint it was logged at, "" for most rows.
+      table: the table it belongs to. Sinks get rows of the tables that `tables.FORWARDED` lists; whoever asks a reader
+        for others (episodes, samples, …) gets their cells by column, None left out.
     """
 
     time: float
@@ -56,6 +58,7 @@ class Row:
     mark: str = ""
     keys: tuple[str, ...] = ()
     at: str = ""
+    table: str = "metrics"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ from rollbook.book.sql import Database, unique_samples
 from rollbook.book.tables import binned, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.journal.reader import JournalReader
-from rollbook.journal.rows import DEFAULT_TABLES
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
 from rollbook.storage.columns import arrays, in_microseconds, take_table, to_numpy
+from rollbook.tables import FORWARDED, TABLES
 
 __all__ = ["Book"]
 
@@ -164,7 +164,7 @@ class Book:
 
     def problems(self) -> list[str]:
         """What could not be read, and why; empty if all is well. Looks at every table."""
-        names = [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+        names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda found: None)
         return sorted(self.files.problems.values())
 
@@ -291,7 +291,7 @@ class Book:
 
         def work(found: dict[str, Pieces]) -> pa.Table:
             pieces = found[name]
-            if not pieces and name not in layout.TABLES:
+            if not pieces and name not in TABLES:
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)
             if name == "metrics":
@@ -426,7 +426,7 @@ class Book:
           stop: asked after each look.
         """
         cursor: dict[str, dict[int, int]] = {}
-        with JournalReader(self._folder, sealed=SealedRows(self._folder), tables=DEFAULT_TABLES) as reader:
+        with JournalReader(self._folder, sealed=SealedRows(self._folder), tables=FORWARDED) as reader:
             if not from_start:
                 reader.skip(cursor)
             while True:
@@ -446,7 +446,7 @@ class Book:
             return (0, 0)
 
     def _tables(self) -> list[str]:
-        return [*dict.fromkeys([*layout.TABLES, *layout.table_names(self._folder)])]
+        return [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
 
     def _no_table(self, name: str) -> str:
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"

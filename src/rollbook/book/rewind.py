@@ -13,6 +13,7 @@ from rollbook.book.pieces import Pieces
 from rollbook.errors import UnknownKey
 from rollbook.storage import layout
 from rollbook.storage.columns import to_numpy
+from rollbook.tables import TABLES
 
 __all__ = ["cut_at"]
 
@@ -27,7 +28,7 @@ def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, di
       UnknownKey: no effective row has a reading of the clock up to `value`.
     """
     book = Book(run)
-    tables = [*dict.fromkeys([*layout.TABLES, *layout.table_names(book.path)])]
+    tables = [*dict.fromkeys([*TABLES, *layout.table_names(book.path)])]
     return book.files.read(tables, lambda pieces: _find(book, pieces, clock, value))
 
 

@@ -6,19 +6,19 @@ import heapq
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
-from rollbook.journal.rows import DEFAULT_TABLES, MARKS, histogram_of
+from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
-from rollbook.values import Image, Video
+from rollbook.tables import FORWARDED, table_of
 
 __all__ = ["SealedRows"]
 
@@ -46,9 +46,7 @@ class SealedRows:
                     lanes[lane] = max(last, lanes.get(lane, 0))
         return found
 
-    def rows(
-        self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = DEFAULT_TABLES
-    ) -> Iterator[Row]:
+    def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = FORWARDED) -> Iterator[Row]:
         """The rows of a lane with after < seq <= up_to, by seq, and the marks among them."""
         for _ in range(100):
             try:
@@ -103,15 +101,16 @@ def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: 
     if meta["group"][0] == "R":
         for _, same in itertools.groupby(lines, key=lambda item: (item[1]["seq"], item[1]["index"])):
             values = list(same)
-            yield _row(values[0], _long_values(line for _, line in values), clocks)
+            yield _row(values[0], _long_values(line for _, line in values), clocks, table=table)
         return
-    values_of = _VALUES.get(table, _metrics)
+    kind = table_of(table)
+    names = [*kind.columns, *meta["keys"]]
     for at in lines:
         if table == "marks":
             if at[1]["mark"] in MARKS:
                 yield _row(at, {}, clocks, str(at[1]["mark"]), tuple(json.loads(at[1]["keys"])))
-        elif found := values_of(at[1], meta):
-            yield _row(at, found, clocks)
+        elif said := kind.values({name: at[1].get(stored_name(name, meta, at[1])) for name in names}):
+            yield _row(at, said, clocks, table=table)
 
 
 def _lines(part: Part, group: list[int] | None, after: int, up_to: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -143,6 +142,7 @@ def _row(
     clocks: list[str],
     mark: str = "",
     keys: tuple[str, ...] = (),
+    table: str = "metrics",
 ) -> Row:
     time_ns, line = at
     known = {name: line[name] for name in clocks if line.get(name) is not None}
@@ -158,6 +158,7 @@ def _row(
         mark,
         keys,
         line["at"] or "",
+        table,
     )
 
 
@@ -171,42 +172,3 @@ def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
             value = line["integer"] if kind in "qb" else line["value"]
             found[line["key"]] = bool(value) if kind == "b" else value
     return found
-
-
-def _metrics(line: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for key in meta["keys"]:
-        value = line.get(stored_name(key, meta, line))
-        if isinstance(value, (float, int, str)):
-            found[key] = value
-    return found
-
-
-def _text(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
-    return {str(line["key"]): str(line["text"])}
-
-
-def _timings(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
-    return {f"time/{line['name']}_seconds": line["seconds"]}
-
-
-def _histograms(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
-    histogram = histogram_of(line)
-    return {} if histogram is None else {str(line["key"]): histogram}
-
-
-def _media(line: dict[str, Any], _meta: dict[str, Any]) -> dict[str, Any]:
-    width, height = int(line.get("width") or 0), int(line.get("height") or 0)
-    if line.get("kind") == "video":
-        frames, fps = int(line.get("frames") or 0), float(line.get("fps") or 0)
-        return {str(line.get("key") or "media"): Video(str(line["path"]), width, height, frames, fps)}
-    return {str(line.get("key") or "media"): Image(str(line["path"]), width, height)}
-
-
-_VALUES: dict[str, Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
-    "metrics": _metrics,
-    "text": _text,
-    "timings": _timings,
-    "histograms": _histograms,
-    "media": _media,
-}

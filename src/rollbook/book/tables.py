@@ -15,38 +15,15 @@ from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metri
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import TIME, any_column, join_tables, plain_text, take_table
 from rollbook.storage.layout import RESERVED
+from rollbook.tables import table_of
 
-__all__ = ["FIXED_COLUMNS", "binned", "read_metrics_rows", "read_table"]
+__all__ = ["binned", "read_metrics_rows", "read_table"]
 
 NDArray = npt.NDArray[Any]
 
 _TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 
-FIXED_COLUMNS: dict[str, dict[str, pa.DataType]] = {
-    "episodes": {
-        "episode_id": _TEXT, "return": _NUMBER, "length": _INT, "seconds": _NUMBER, "terminated": _BOOL,
-        "truncated": _BOOL, "seed": _INT, "env_index": _INT,
-    },
-    "rewards": {
-        "episode_id": _TEXT, "agent": _TEXT, "component": _TEXT, "stage": _TEXT, "sum": _NUMBER, "mean": _NUMBER,
-        "min": _NUMBER, "max": _NUMBER, "n": _INT,
-    },
-    "steps": {"episode_id": _TEXT, "t": _INT},
-    "samples": {"sample_id": _TEXT, "item": _TEXT, "group": _TEXT, "is_new": _BOOL, "batch": _INT},
-    "timings": {"name": _TEXT, "seconds": _NUMBER},
-    "histograms": {
-        "key": _TEXT, "values": pa.list_(_NUMBER), "edges": pa.list_(_NUMBER), "counts": pa.list_(_NUMBER),
-        "low": _NUMBER, "high": _NUMBER, "total": _NUMBER, "total_squares": _NUMBER,
-    },
-    "media": {"key": _TEXT, "kind": _TEXT, "path": _TEXT, "width": _INT, "height": _INT},
-    "checkpoints": {
-        "checkpoint_id": _TEXT, "path": _TEXT, "score": _NUMBER, "is_best": _BOOL, "kept": _BOOL, "positions": _TEXT,
-        "state": _TEXT, "format": _TEXT,
-    },
-    "alerts": {"rule": _TEXT, "level": _TEXT, "message": _TEXT, "evidence": _TEXT, "source": _TEXT},
-    "text": {"key": _TEXT, "text": _TEXT},
-}  # fmt: skip
-"""Columns that a table has even when nothing was logged to it."""
+_KINDS = {"text": _TEXT, "number": _NUMBER, "integer": _INT, "boolean": _BOOL, "numbers": pa.list_(_NUMBER)}
 
 
 def read_table(
@@ -74,7 +51,7 @@ def read_table(
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
         tables.append(table)
-    fixed = FIXED_COLUMNS.get(name, {})
+    fixed = {column: _KINDS[kind] for column, kind in table_of(name).columns.items()}
     if not tables:
         kinds = {"time": TIME, **dict.fromkeys(IDENTITY, _INT), "scope": _TEXT, "at": _TEXT, "writer": _TEXT, **fixed}
         return pa.Table.from_arrays([pa.nulls(0, kind) for kind in kinds.values()], names=list(kinds))

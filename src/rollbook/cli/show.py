@@ -9,11 +9,10 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import ago, clean, number, print_rows, remark, seconds
+from rollbook.tables import TABLES
 
 if TYPE_CHECKING:
     from rollbook.book.book import Book
-
-TABLES = ("metrics", "episodes", "steps", "samples", "timings", "histograms", "media", "checkpoints", "alerts", "text")
 
 
 def summary(book: Book) -> dict[str, Any]:
@@ -40,15 +39,6 @@ def summary(book: Book) -> dict[str, Any]:
         "drops": info.get("drops") or {},
         "problems": [str(problem) for problem in book.problems()],
     }
-
-
-def _place(item: tuple[str, Any]) -> tuple[int, str]:
-    """What the training said first, what is about the machine and about rollbook last."""
-    scope = item[0].partition("/")[0]
-    first, last = ("train", "test", "update", "info"), ("time", "host", "rollbook")
-    if scope in first:
-        return first.index(scope), item[0]
-    return (len(first) + 1 + last.index(scope) if scope in last else len(first)), item[0]
 
 
 def _rank(key: str) -> tuple[bool, str]:

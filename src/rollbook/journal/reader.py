@@ -20,9 +20,10 @@ import time
 from rollbook.errors import Damaged
 from rollbook.journal.follow import Block, Listing, LogState, WriterFiles
 from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.rows import DEFAULT_TABLES, rows_of_frame
+from rollbook.journal.rows import rows_of_frame
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.tables import FORWARDED, timing_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,16 +63,14 @@ def rows_since(
     cursor: Cursor,
     *,
     sealed: SealedRows | None = None,
-    tables: frozenset[str] = DEFAULT_TABLES,
+    tables: frozenset[str] = FORWARDED,
 ) -> Iterator[Row]:
     """The rows behind `cursor`, in order of time; `cursor` is moved in place. See `JournalReader.rows_since`."""
     with JournalReader(run_folder, sealed=sealed, tables=tables) as reader:
         yield from reader.rows_since(cursor)
 
 
-def newest_rows(
-    run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = DEFAULT_TABLES
-) -> list[Row]:
+def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED) -> list[Row]:
     """Of the rows behind `cursor` the newest of each stream; `cursor` is moved in place."""
     with JournalReader(run_folder, tables=tables) as reader:
         return reader.newest_rows(cursor)
@@ -96,7 +95,7 @@ class JournalReader:
         run_folder: str | os.PathLike[str],
         *,
         sealed: SealedRows | None = None,
-        tables: frozenset[str] = DEFAULT_TABLES,
+        tables: frozenset[str] = FORWARDED,
     ) -> None:
         self._journal = os.path.join(run_folder, "data", "journal")
         self._sealed, self._tables = sealed, tables
@@ -295,7 +294,7 @@ class _Window:
         for log, starts in self._frames:
             for _, time_ns, rows in self._of_log(log, starts):
                 for row in rows:
-                    _keep(newest, time_ns, row, sum_timings and all(map(_is_timing, row.values)))
+                    _keep(newest, time_ns, row, sum_timings and all(timing_name(key) is not None for key in row.values))
 
     # -- where rows come from
 
@@ -397,10 +396,6 @@ def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row
         time_ns, row = max(time_ns, known[0]), replace(row, values=values)
     if known is None or known[0] <= time_ns:
         newest[kind] = (time_ns, row)
-
-
-def _is_timing(key: str) -> bool:
-    return key.startswith("time/") and key.endswith("_seconds")
 
 
 def _tidy(cursor: Cursor) -> Cursor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rollbook.clocks import UNKNOWN
 from rollbook.journal.frames import RawArray
 from rollbook.protocols import Row
-from rollbook.values import Histogram, Image, Video
+from rollbook.tables import FORWARDED, table_of, timing_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +15,10 @@ if TYPE_CHECKING:
     from rollbook.journal.format import SegmentHeader
     from rollbook.journal.writers import WriterInfo
 
-__all__ = ["DEFAULT_TABLES", "MARKS", "column", "known_clocks", "row_maker", "rows_of_frame"]
-
-DEFAULT_TABLES = frozenset({"metrics", "timings", "text", "histograms", "media"})
-"""The tables whose rows go to sinks."""
+__all__ = ["MARKS", "column", "known_clocks", "row_maker", "rows_of_frame"]
 
 MARKS = frozenset({"dump", "rewind", "final"})
 """The marks that sinks hear of; the others concern the book alone."""
-
-_BINS = 64
 
 
 def known_clocks(names: Sequence[str], readings: Sequence[Any]) -> dict[str, int]:
@@ -43,7 +38,7 @@ def row_maker(
     names, at = header.clocks, header.at
     booleans = [key for key, kind in zip(keys, header.types, strict=True) if kind == "b"]
     later = [key for key in header.deferred if key in keys]
-    timings = header.table == "timings"
+    table, timings = header.table, header.table == "timings"
 
     def make(
         seq: int, time_ns: int, clocks: Sequence[int], cells: Sequence[Any], filled: Mapping[str, Any] | None
@@ -56,8 +51,10 @@ def row_maker(
         if filled:
             values.update(filled)
         if timings:
-            values = {_timing_key(key): value for key, value in values.items()}
-        return Row(time_ns / 1e9, known_clocks(names, clocks), values, scope, writer, lane, seq, attempt, at=at)
+            values = {timing_key(key): value for key, value in values.items()}
+        return Row(
+            time_ns / 1e9, known_clocks(names, clocks), values, scope, writer, lane, seq, attempt, at=at, table=table
+        )
 
     return make
 
@@ -68,7 +65,7 @@ def rows_of_frame(
     time_ns: int,
     lane: int,
     info: WriterInfo,
-    tables: frozenset[str] = DEFAULT_TABLES,
+    tables: frozenset[str] = FORWARDED,
     filled: Mapping[str, Any] | None = None,
 ) -> list[Row]:
     """The rows that one frame stands for, [] for frames that are none of a sink's business.
@@ -125,18 +122,20 @@ def _rows_of_frame(
         if filled:
             values.update(filled)
         if table == "timings":
-            values = {_timing_key(key): value for key, value in values.items()}
-        return [Row(time_ns / 1e9, clocks, values, scope, info.id, lane, seq, attempt, at=at)]
+            values = {timing_key(key): value for key, value in values.items()}
+        return [Row(time_ns / 1e9, clocks, values, scope, info.id, lane, seq, attempt, at=at, table=str(table))]
     if "columns" not in payload:
         return []
     n = int(payload.get("n", 1))
     if n != 1 and all(not hasattr(cells, "__len__") or len(cells) != n for cells in payload["columns"].values()):
         return []
     times, each_clocks = _per_row(payload, n, time_ns, info, clocks)
-    cells = _CELLS[table](payload["columns"], n)
+    values_of = table_of(str(table)).values
+    columns = {name: cells for name in payload["columns"] if (cells := column(payload["columns"], name, n)) is not None}
+    rows = [values_of({name: cells[i] for name, cells in columns.items()}) for i in range(n)]
     return [
-        Row(times[i] / 1e9, each_clocks[i], values, scope, info.id, lane, seq, attempt, at=at)
-        for i, values in enumerate(cells)
+        Row(times[i] / 1e9, each_clocks[i], values, scope, info.id, lane, seq, attempt, at=at, table=str(table))
+        for i, values in enumerate(rows)
         if values
     ]
 
@@ -159,95 +158,5 @@ def _per_row(
     return times, each
 
 
-def _metrics(columns: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    read = {key: column(columns, key, n) or [] for key in columns}
-    return [{key: cells[i] for key, cells in read.items() if _is_value(cells[i])} for i in range(n)]
-
-
-def _text(columns: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    keys, texts = column(columns, "key", n) or [], column(columns, "text", n) or []
-    return [{str(key): str(text)} for key, text in zip(keys, texts, strict=True)]
-
-
-def _timings(columns: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    names, seconds = column(columns, "name", n) or [], column(columns, "seconds", n) or []
-    return [{_timing_key(str(name)): float(value)} for name, value in zip(names, seconds, strict=True)]
-
-
-def _histograms(columns: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    found = []
-    cells = {name: column(columns, name, n) for name in columns}
-    for i in range(n):
-        one = {name: values[i] for name, values in cells.items() if values is not None}
-        histogram = histogram_of(one)
-        found.append({str(one["key"]): histogram} if histogram is not None else {})
-    return found
-
-
-def histogram_of(cells: Mapping[str, Any]) -> Histogram | None:
-    """One row of the histograms table as a Histogram; raw values are binned into 64 equal bins. None if it is empty."""
-    edges, counts = _floats(cells.get("edges")), _floats(cells.get("counts"))
-    if edges and counts:
-        summary = {name: cells.get(name) for name in ("low", "high", "total", "total_squares")}
-        return Histogram(edges, counts, **summary)
-    values = [value for value in _floats(cells.get("values")) if value - value == 0]  # neither NaN nor infinite
-    if not values:
-        return None
-    low, high = min(values), max(values)
-    first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
-    width = (last - first) / _BINS
-    if not 0 < width < float("inf"):
-        first, last, width = low, low + 1.0, 1.0 / _BINS
-    tally = [0] * _BINS
-    for value in values:
-        tally[min(_BINS - 1, max(0, int((value - first) / width)))] += 1
-    return Histogram(
-        [first + i * width for i in range(_BINS)] + [last],
-        tally,
-        low=low,
-        high=high,
-        total=sum(values),
-        total_squares=sum(value * value for value in values),
-    )
-
-
-def _media(columns: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    cells = {name: column(columns, name, n) or [None] * n for name in columns}
-    for i in range(n):
-        one = {name: values[i] for name, values in cells.items()}
-        path, width, height = str(one["path"]), int(one.get("width") or 0), int(one.get("height") or 0)
-        if one.get("kind") == "video":
-            thing: Image | Video = Video(path, width, height, int(one.get("frames") or 0), float(one.get("fps") or 0))
-        else:
-            thing = Image(path, width, height)
-        found.append({str(one.get("key") or "media"): thing})
-    return found
-
-
-def _floats(value: Any) -> list[float]:
-    if value is None:
-        return []
-    if isinstance(value, RawArray):
-        return [float(item) for item in value.flat()]
-    if isinstance(value, (int, float)):
-        return [float(value)]
-    return [float(item) for item in value if item is not None]
-
-
 def _is_value(value: Any) -> bool:
     return isinstance(value, (int, float, str))
-
-
-def _timing_key(name: str) -> str:
-    """The key under which a sink gets the duration of a stage."""
-    return f"time/{name}_seconds"
-
-
-_CELLS: dict[Any, Callable[[Mapping[str, Any], int], list[dict[str, Any]]]] = {
-    "metrics": _metrics,
-    "text": _text,
-    "timings": _timings,
-    "histograms": _histograms,
-    "media": _media,
-}

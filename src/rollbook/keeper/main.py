@@ -25,6 +25,7 @@ from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.writers import Writers
+from rollbook.tables import FORWARDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -426,7 +427,7 @@ class Keeper:
     def _has_rows(self) -> bool:
         """Whether anything was logged yet; if it is only that something was sealed."""
         data = os.path.join(self.folder, "data")
-        sealed = (os.path.isdir(os.path.join(data, table)) for table in ("metrics", "text", "histograms", "media"))
+        sealed = (os.path.isdir(os.path.join(data, table)) for table in FORWARDED)
         return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
 
     def _encode_media(self, most: int | None) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from rollbook.sinks._trend import Trend
+from rollbook.tables import timing_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,8 +185,8 @@ class Board:
             number = float(value)
         except OverflowError:
             number = math.inf if value > 0 else -math.inf
-        if key.startswith("time/") and key.endswith("_seconds"):
-            stage = key.removeprefix("time/").removesuffix("_seconds")
+        stage = timing_name(key)
+        if stage is not None:
             if "/" not in stage and number > 0 and math.isfinite(number):  # inner spans are part of the outer one
                 self.stages[stage] = self.stages.get(stage, 0.0) + number
             return

@@ -30,7 +30,6 @@ __all__ = [
     "HIDDEN_TABLES",
     "METADATA_KEY",
     "RESERVED",
-    "TABLES",
     "PartName",
     "data_folder",
     "journal_folder",
@@ -41,12 +40,6 @@ __all__ = [
     "table_names",
     "value_name",
 ]
-
-TABLES = (
-    "metrics", "episodes", "rewards", "steps", "samples", "timings", "histograms", "media", "checkpoints", "alerts",
-    "text",
-)  # fmt: skip
-"""The tables a reader is shown even when they are empty."""
 
 HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside", "seen", "items"})
 """Folders of data/ that are no tables for readers."""
