@@ -1,8 +1,8 @@
 """What a table is: its columns, whether sinks get its rows, and what one of its rows says as a `Row`.
 
 One entry a table. Sealing, `Book`, the row readers, the keeper, `rollbook show` and the docs ask here; a new table is
-one entry in `TABLES`, and a method of `Book` where it deserves one. A table that is not listed (any name may be recorded
-under any name) is known by `table_of` with the columns that it brings.
+one entry in `TABLES`, and a method of `Book` where it deserves one. A table that is not listed (any name may be
+recorded) is known by `table_of` with the columns that it brings.
 
 Standard library only: the training process and both wings read this.
 """
