@@ -25,7 +25,7 @@ help:  ## this list
 demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook records it (under a minute)
 	@$(BIN)/rollbook demo
 
-test: lint types layers pytest frameworks  ## everything that must hold: style, types, layering, tests, real frameworks
+test: lint types layers pytest  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
 
 lint: $(VENV)/.has-dev  ## style, with ruff
 	$(BIN)/ruff check src tests benchmarks examples scripts
@@ -43,9 +43,8 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
-# Part of `test`: of each framework a short real training. Environments are made once; one that cannot be had here (no
-# such wheel, no network) is named, not a failure.
-frameworks: $(VENV)/.has-dev
+# Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
+frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)
 	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 12 -- -m core -q --disable-warnings
 
 test-frameworks:  ## all tests in the real frameworks, each group of pins in an environment under .venvs

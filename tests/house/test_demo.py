@@ -119,7 +119,7 @@ Command = Callable[..., "subprocess.Popen[str]"]
 
 def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
     done = command("demo", "--seed", "1")
-    out, err = done.communicate(timeout=100)
+    out, err = done.communicate(timeout=600)
     assert done.returncode == 0, err
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo", seed=1)
     assert book.status == "finished"
@@ -143,7 +143,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
         assert first.poll() is None, first.communicate()
         time.sleep(0.02)
     first.send_signal(signal.SIGINT)
-    out, err = first.communicate(timeout=60)
+    out, err = first.communicate(timeout=600)
     assert first.returncode == 130, err
     assert "rollbook demo --resume" in out
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")
@@ -151,7 +151,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
     reached = max(r["env_step"] for r in book.metrics(["update/entropy"], x="env_step").to_pylist())
 
     second = command("demo", "--resume", "--steps", str(reached + 12_000))
-    out, err = second.communicate(timeout=100)
+    out, err = second.communicate(timeout=600)
     assert second.returncode == 0, err
     book = rollbook.open(tmp_path / "runs").one("cartpole/ppo")
     assert (book.status, len(book.attempts)) == ("finished", 2)

@@ -22,7 +22,7 @@ def run_example(name: str, cwd: Path) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -23,7 +23,7 @@ def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
     environment["PYTHONPATH"] = str(ROOT / "src")
     return subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=100
+        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=600
     )
 
 

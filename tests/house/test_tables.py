@@ -48,7 +48,7 @@ def cells_of(name: str) -> dict[str, Any]:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tables")
     wanted = json.dumps({name: cells_of(name) for name in TABLES})
-    subprocess.run([sys.executable, "-c", PROGRAM, str(root), wanted, str(ROWS)], check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", PROGRAM, str(root), wanted, str(ROWS)], check=True, timeout=600)
     return root
 
 

@@ -84,7 +84,7 @@ def last_acknowledged(path: Any) -> int:
 
 def test_a_trainer_that_ends_well_finds_all_done(bare_run: Any, python: Any, tmp_path: Any) -> None:
     trainer = python(TRAINER, bare_run.folder, 500, 0, tmp_path / "ack")
-    said, _ = trainer.communicate(timeout=60)
+    said, _ = trainer.communicate(timeout=600)
     assert said.strip() == "True"
     assert [line["i"] for line in bare_run.lines()] == [float(i) for i in range(500)]
     assert bare_run.state()["phase"] == "done"

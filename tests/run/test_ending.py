@@ -28,7 +28,7 @@ run.log({'a': 1.0})
 
 def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
     """Run a program and return its run's page and its exit status."""
-    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=600, check=False)
     (page,) = (root / "p").glob("n-*/run.json")
     return dict(json.loads(page.read_text())), done.returncode
 
@@ -74,7 +74,7 @@ def test_the_users_own_handler_stays(root: Path) -> None:
 def test_a_handler_set_before_init_is_not_replaced(root: Path) -> None:
     code = "import signal\nmine = lambda *_: None\nsignal.signal(signal.SIGTERM, mine)\n" + HEAD
     code += "assert signal.getsignal(signal.SIGTERM) is mine; run.finish()"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=600, check=False).returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -97,7 +97,7 @@ while os.path.exists(run.folder):  # the run's own thread may write a file betwe
 for i in range(5000):
     run.log({'a': float(i), f'k{i % 50}': 1.0})
 """
-    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "is gone" in done.stderr

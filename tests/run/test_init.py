@@ -404,7 +404,7 @@ def test_ranks_of_a_distributed_job_share_one_run(root: Path) -> None:
         ranks.append(subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True))
     ids = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
     for process in ranks:
-        process.communicate("\n", timeout=30)
+        process.communicate("\n", timeout=600)
     assert len(ids) == 1
     assert len(list((root / "p").iterdir())) == 1
 

@@ -82,7 +82,7 @@ def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None
         "run.log({'eval/x': 1.0}, env_step=3); run.summary['best'] = 1; run.config['lr'] = 2\n"
         "raise SystemExit(3)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(run.folder)], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code, str(run.folder)], timeout=600, check=False)
     assert done.returncode == 3
     assert (run.book.status, run.book.config) == ("running", {"lr": 1})
     run.finish()

@@ -21,7 +21,7 @@ def run_example(name: str, *arguments: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
