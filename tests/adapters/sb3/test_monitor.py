@@ -18,7 +18,7 @@ from rollbook.adapters.sb3 import (  # noqa: E402
     read_monitor,
     write_monitor,
 )
-from rollbook.errors import RollbookError  # noqa: E402
+from rollbook.errors import RollbookError, RollbookWarning  # noqa: E402
 
 
 class Steps(gymnasium.Env):  # type: ignore[misc]
@@ -127,9 +127,31 @@ def test_several_files_are_read_as_one_in_the_order_of_time(tmp_path: Path) -> N
     assert frame["t"].tolist() == [2.0, 5.0]
 
 
-def test_a_line_torn_by_a_kill_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "0.monitor.csv").write_text('#{"t_start": 0.0}\nr,l,t\n1.0,3,1.0\n2.0,')
-    assert [row["r"] for row in read_monitor(tmp_path)] == [1.0]
+@pytest.mark.parametrize("torn", ["2.0,", "2.0,5", "2.0,5,", "2.0,5,-", '2.0,5,0.5,"half a te'])
+def test_a_line_torn_by_a_kill_is_left_out_and_that_is_said(tmp_path: Path, torn: str) -> None:
+    header = "r,l,t,task" if '"' in torn else "r,l,t"
+    first = '1.0,3,1.0,"a"' if '"' in torn else "1.0,3,1.0"
+    (tmp_path / "0.monitor.csv").write_text(f'#{{"t_start": 0.0}}\n{header}\n{first}\n{torn}')
+    with pytest.warns(RollbookWarning, match="0.monitor.csv: the last line, .* is not whole"):
+        assert [row["r"] for row in read_monitor(tmp_path)] == [1.0]
+
+
+def test_a_last_line_that_only_lacks_its_newline_is_an_episode(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "0.monitor.csv"
+    file.write_text('#{"t_start": 1.0, "env_id": "x"}\nr,l,t\n1.0,10,0.5\n2.0,20,0.9')
+    assert load_results(tmp_path)["r"].tolist() == [1.0, 2.0]
+    assert monitor.record_monitor(run, tmp_path) == 2
+    writer = ResultsWriter(file, override_existing=False)
+    writer.write_row({"r": 3.0, "l": 30, "t": 1.2})
+    writer.close()
+    assert file.read_text().splitlines()[2:] == ["1.0,10,0.5", "2.0,20,0.9", "3.0,30,1.2"]
+
+
+def test_a_torn_line_is_cut_off_where_a_file_is_continued(tmp_path: Path) -> None:
+    file = tmp_path / "0.monitor.csv"
+    file.write_text('#{"t_start": 1.0}\nr,l,t\n1.0,10,0.5\n2.0,2')
+    ResultsWriter(file, override_existing=False).close()
+    assert file.read_text().splitlines()[2:] == ["1.0,10,0.5"]
 
 
 def test_folders_without_monitor_files_are_named(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ import io
 import json
 import os
 import time
+import warnings
 from glob import glob
 
 from rollbook._optional import need
 from rollbook.adapters.sb3 import _host
-from rollbook.errors import RollbookError
+from rollbook.errors import RollbookError, RollbookWarning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     Returns:
       One dict per episode: r, l, t (seconds since the earliest `t_start`), time (unix seconds), file, further columns.
-      Numbers are numbers, empty cells None. A line that a kill tore is left out.
+      Numbers are numbers, empty cells None. A last line without its newline counts if it has every column, as it does
+      in a file that an editor trimmed; one that a kill tore before that is left out, and a RollbookWarning says so.
     Raises:
       LoadMonitorResultsError: there is no Monitor file, or one that is not; names it.
     """
@@ -331,13 +333,36 @@ def _read_one(file: str) -> tuple[float, list[dict[str, Any]]]:
             f"{file} is no Monitor file: its first line has to be '#' and JSON with t_start; found {first[:80]!r}"
         )
     rows = []
-    whole = rest[: rest.rfind("\n") + 1]
-    for row in csv.DictReader(io.StringIO(whole)):
+    lines, torn = _without_torn_end(rest)
+    if torn:
+        warnings.warn(
+            f"{file}: the last line, {torn[:80]!r}, is not whole and is left out", RollbookWarning, stacklevel=3
+        )
+    for row in csv.DictReader(io.StringIO(lines)):
         found: dict[str, Any] = {key: _number(value) for key, value in row.items() if isinstance(key, str)}
         if isinstance(found.get("t"), (int, float)) and isinstance(found.get("r"), (int, float)):
             found["time"], found["file"] = start + float(found["t"]), file
             rows.append(found)
     return start, rows
+
+
+def _without_torn_end(text: str) -> tuple[str, str]:
+    """Header and lines of a Monitor file, and apart from them a last line that is not an episode with every column.
+
+    Whether a last line is whole cannot be told by its newline: editors and tools trim it, and a kill may come right
+    before it. So it counts by what it holds: a cell for each column, and numbers for r, l and t.
+    """
+    end = text.rfind("\n") + 1
+    lines, last = text[:end], text[end:]
+    if not last or not lines:
+        return (lines, "") if lines else (text, "")
+    header = next(csv.reader(io.StringIO(lines)), [])
+    cells = next(csv.reader([last]), [])
+    row = dict(zip(header, cells, strict=False))
+    numbers = all(isinstance(_number(row.get(key)), (int, float)) for key in ("r", "l", "t"))
+    if len(cells) == len(header) and numbers and last.count('"') % 2 == 0:
+        return f"{text}\n", ""
+    return lines, last
 
 
 def _number(text: Any) -> Any:
@@ -355,12 +380,18 @@ def _number(text: Any) -> Any:
 
 
 def _adopt(path: str, columns: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Comment and columns of a file that is to be continued; a torn last line is cut off."""
+    """Comment and columns of a file that is to be continued; a torn last line is cut off, a whole one gets its end."""
     with open(path, "rb+") as file:
         data = file.read()
         whole = data.rfind(b"\n") + 1
         if whole != len(data):
-            file.truncate(whole)
+            _, _, rest = data.decode("utf-8", "replace").partition("\n")
+            if _without_torn_end(rest)[1] or not rest:
+                file.truncate(whole)
+            else:
+                file.seek(0, os.SEEK_END)
+                file.write(b"\n")
+                whole = len(data)
     lines = data[:whole].decode("utf-8", "replace").splitlines()
     try:
         about = json.loads(lines[0].lstrip("#"))
