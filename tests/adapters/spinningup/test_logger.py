@@ -160,6 +160,16 @@ def test_compat_has_the_old_numbers_and_the_old_errors(run: Any, tmp_path: Path)
     assert logger.log_headers == ["x"]
 
 
+def test_compat_writes_the_text_of_a_float32(run: Any, tmp_path: Path) -> None:
+    logger = EpochLogger(str(tmp_path / "exp"), run=run, compat=True)
+    logger.store(EpRet=18.0)
+    logger.store(EpRet=19.1)
+    logger.log_tabular("EpRet", with_min_and_max=True)
+    logger.log_tabular("Time", 0.1)
+    logger.dump_tabular()
+    assert (tmp_path / "exp" / "progress.txt").read_text().splitlines()[1] == "18.55\t0.5500002\t19.1\t18.0\t0.1"
+
+
 def test_get_stats_leaves_what_is_stored(run: Any, tmp_path: Path) -> None:
     logger = EpochLogger(str(tmp_path / "exp"), run=run)
     logger.store(EpCost=1.0)

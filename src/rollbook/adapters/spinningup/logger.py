@@ -266,7 +266,8 @@ class Logger:
 
     def _write_row(self, table: GrowingTable, columns: list[str], row: Mapping[str, Any]) -> None:
         table.add_columns(columns)
-        table.write({key: _cell(value) for key, value in row.items()})
+        cell = _old_cell if self.compat else _cell
+        table.write({key: cell(value) for key, value in row.items()})
 
     def _write_config(self, text: str) -> None:
         path = os.path.join(self.output_dir or "", "config.json")
@@ -400,6 +401,11 @@ def _cell(value: Any) -> Any:
     if item is not None and getattr(value, "shape", None) == ():
         return item()
     return value
+
+
+def _old_cell(value: Any) -> Any:
+    """As Spinning Up wrote it: the value's own text, which for a float32 has a float32's digits."""
+    return value if isinstance(value, (int, float)) else str(value)
 
 
 def _say(text: str) -> None:
