@@ -215,6 +215,15 @@ def test_the_native_file_gets_what_tianshous_own_logger_writes(run: Any) -> None
     assert run.status == "running"
 
 
+def test_the_run_it_opens_takes_the_arguments_of_init(tmp_path: Path) -> None:
+    options = {"dir": tmp_path / "books", "sinks": (), "keeper": "inline", "tags": ["sweep"]}
+    logger = RollbookLogger(project="cartpole", run_options=options)
+    run = logger.run
+    assert (run.project, run.folder.parent.parent) == ("cartpole", tmp_path / "books")
+    logger.finalize()
+    assert run.status == "finished"
+
+
 def test_every_gradient_step_has_its_row_and_its_number(run: Any) -> None:
     """Tianshou 2 gives all gradient steps of an update step one number, and its own logger keeps the first alone."""
     logger = RollbookLogger(run)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters._run import find_run
@@ -38,6 +38,7 @@ class RollbookLogger(BaseLogger):
       writer: a TensorBoard SummaryWriter (anything with add_scalar, add_histogram, add_figure and flush), or None.
       write_flush: flush `writer` after each write.
       finish: end the run when the trainer finalizes the logger. Default: if the run was opened here.
+      project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class RollbookLogger(BaseLogger):
         writer: Any = None,
         write_flush: bool = True,
         finish: bool | None = None,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
             train_interval,
@@ -64,7 +67,9 @@ class RollbookLogger(BaseLogger):
             save_interval,
             training_interval=training_interval,
         )
-        self.run, opened_here = find_run(run, project="tianshou", name="run")
+        if project is not None:
+            run_options = {"project": project, **(run_options or {})}
+        self.run, opened_here = find_run(run, project="tianshou", name="run", options=run_options)
         self.writer, self.write_flush = writer, write_flush
         self._finish = opened_here if finish is None else finish
         self._scopes: dict[str, Any] = {}
