@@ -354,6 +354,23 @@ class Run(Scope):
         except OSError as err:
             self.writer.failed("write run.json", err)
 
+    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
+        """Say what `init` was not told and came to be known later; what it was told stays.
+
+        Args:
+          seed: the seed of the run.
+          total: how far the run will go, {"env_step": 100_000}; numbers below 1 are ignored.
+        """
+        news: dict[str, Any] = {}
+        if seed is not None and self.about.get("seed") is None:
+            self.seed = news["seed"] = seed
+        goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
+        if goals and not self.about.get("total"):
+            news["total"] = goals
+        if news:
+            self.about.update(news)
+            self.write_about()
+
     def _was_taken_over(self) -> bool:
         """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
         # Where there is none that can be read, ours is better.
