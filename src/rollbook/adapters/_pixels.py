@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["as_frames", "as_grid", "as_picture", "host_array"]
+__all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8", "host_array"]
 
 _AXES = {"N", "T", "C", "H", "W"}
 
@@ -60,18 +60,41 @@ def as_grid(pictures_NHWC: NDArray[Any], columns: int = 8) -> NDArray[Any]:
     return grid
 
 
-def as_frames(film_NTCHW: Any) -> NDArray[Any]:
-    """A film [time, height, width, channels] from a batch of them [n, time, channels, height, width], side by side.
+def as_uint8(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Pixels of any kind as uint8: floats are scaled from [0, 1], what lies outside is cut, NaN is black."""
+    import numpy as np
 
+    if pixels.dtype == np.uint8:
+        return pixels
+    if pixels.dtype.kind != "f":
+        scale = 255 if pixels.dtype.kind == "b" else 1
+        return np.asarray((pixels.astype(np.int64) * scale).clip(0, 255).astype(np.uint8))
+    return np.asarray(np.nan_to_num(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8))
+
+
+def as_rgb(picture_HWC: NDArray[Any]) -> NDArray[Any]:
+    """A picture as uint8 with three or four channels: one channel becomes grey."""
+    picture = as_uint8(picture_HWC)
+    return picture.repeat(3, axis=-1) if picture.shape[-1] == 1 else picture
+
+
+def as_frames(film: Any, layout: str = "NTCHW") -> NDArray[Any]:
+    """A film [time, height, width, channels] from a batch of them, side by side.
+
+    Args:
+      film: uint8, or floats in [0, 1].
+      layout: the order of its five axes: n, time, channels, height, width.
     Raises:
-      ValueError: it has not five axes.
+      ValueError: the layout does not fit the array; names both.
     """
     import numpy as np
 
-    array = host_array(film_NTCHW)
+    array, layout = host_array(film), layout.upper()
+    if sorted(layout) != sorted("NTCHW"):
+        raise ValueError(f"a film has the axes N, T, C, H and W, each once; not {layout!r}")
     if array.ndim != 5:
         raise ValueError(
             f"a film has the axes [n, time, channels, height, width]; this array has the shape {array.shape}"
         )
-    frames_TNHWC = array.transpose(1, 0, 3, 4, 2)
+    frames_TNHWC = array.transpose([layout.index(axis) for axis in "TNHWC"])
     return np.stack([as_grid(frame) for frame in frames_TNHWC]) if len(frames_TNHWC) else frames_TNHWC[:, 0]

@@ -151,7 +151,7 @@ def test_verbs_a_further_library_has_reach_its_event_file(run: Any, monkeypatch:
     calls: list[Any] = []
 
     class Native:
-        def add_graph(self, model: Any) -> None:
+        def add_hologram(self, model: Any) -> None:
             calls.append(model)
 
         def close(self) -> None: ...
@@ -160,8 +160,8 @@ def test_verbs_a_further_library_has_reach_its_event_file(run: Any, monkeypatch:
 
     monkeypatch.setattr(native, "open_events", lambda *_: Native())
     writer = SummaryWriter("x", run=run)
-    with pytest.warns(RollbookWarning, match="add_graph"):
-        writer.add_graph("model")
+    with pytest.warns(RollbookWarning, match="add_hologram"):
+        writer.add_hologram("model")
     assert calls == ["model"]
 
 

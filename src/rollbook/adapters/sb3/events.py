@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from rollbook.adapters._pixels import host_array
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
@@ -63,7 +61,7 @@ class TensorBoardOutputFormat(_Base):
         elif isinstance(value, Image):
             writer.add_image(key, value.image, step, dataformats=value.dataformats)
         elif isinstance(value, Figure):
-            self._figure(key, value, step)
+            writer.add_figure(key, value.figure, step, close=value.close)
         elif isinstance(value, HParam):
             self._hparams(value)
         elif (number := scalar_of(value)) is not None:
@@ -73,22 +71,14 @@ class TensorBoardOutputFormat(_Base):
             if array.size and array.dtype.kind in "biuf":
                 writer.add_histogram(key, array, step)
 
-    def _figure(self, key: str, value: Any, step: int) -> None:
-        if hasattr(self.writer, "add_figure"):
-            self.writer.add_figure(key, value.figure, step, close=value.close)
-            return
-        from rollbook.adapters.tensorboard.figures import close_figures, pixels_of
-
-        self.writer.add_image(key, pixels_of(value.figure), step, dataformats="HWC")
-        if value.close:
-            close_figures([value.figure])
-
     def _hparams(self, value: Any) -> None:
-        """Into this run's own file: `add_hparams` of torch would begin another run beside it."""
-        file = getattr(self.writer, "file_writer", None)
-        if file is None:
-            self.writer.add_hparams(value.hparam_dict, value.metric_dict, run_name=".")
+        """Into this run's own file: `add_hparams` would begin another run beside it."""
+        if type(self.writer).__module__.startswith("tensorboardX"):  # its messages are classes of its own
+            self.writer.add_hparams(value.hparam_dict, value.metric_dict, name=".")
             return
-        torch_summary: Any = import_module("torch.utils.tensorboard.summary")
-        for summary in torch_summary.hparams(value.hparam_dict, metric_dict=value.metric_dict):
-            file.add_summary(summary)
+        from rollbook.adapters.tensorboard.plugins import hparams
+        from rollbook.tensorboard_events import Messages
+
+        messages = Messages("hyper-parameters in event files")
+        for summary in hparams(messages, value.hparam_dict, value.metric_dict):
+            self.writer.file_writer.add_summary(messages.summary(summary))

@@ -1,4 +1,8 @@
-"""Event files without torch: the verbs of a SummaryWriter on the messages of the `tensorboard` package."""
+"""Event files without torch: the verbs of a SummaryWriter on the messages of the `tensorboard` package.
+
+Tags, folders and the bytes of summaries are those of torch's writer, but for the differences that
+docs/adapters/tensorboard.md lists.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,87 @@ import os
 import time
 
 from rollbook._optional import need
-from rollbook.adapters._pixels import as_frames, as_picture, host_array
+from rollbook.adapters._pixels import as_frames, as_picture, as_rgb, host_array
+from rollbook.adapters.tensorboard import plugins
+from rollbook.tensorboard_events import Messages, default_edges
+from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["EventWriter"]
+__all__ = ["EventWriter", "FileWriter", "number_of"]
 
 _WHY = "writing event files"
-BINS = 64
 
 
-def _part(module: str) -> Any:
-    return need(f"tensorboard.{module}", extra="tensorboard", why=_WHY)
+class FileWriter:
+    """One event file: takes finished messages, as torch's and tensorboardX's class of this name does.
+
+    Args:
+      log_dir: its folder, made if missing.
+      max_queue, flush_secs: how many events, and for how long, may wait in memory.
+      filename_suffix: appended to the file's name.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str] | None = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        filename_suffix: str = "",
+        *,
+        logdir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        folder = os.fspath(log_dir if log_dir is not None else logdir or ".")
+        make: Any = need("tensorboard.summary.writer.event_file_writer", extra="tensorboard", why=_WHY).EventFileWriter
+        self._arguments = (folder, max_queue, flush_secs, filename_suffix)
+        self._make, self.event_writer = make, make(*self._arguments)
+        self._event = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY).Event
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._arguments[0]
+
+    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
+        """Append an event, at this moment (or at `walltime`) and, if one is given, at this step."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self.event_writer.add_event(event)
+
+    def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
+        """Append an event that holds a summary."""
+        self.add_event(self._event(summary=summary), global_step, walltime)
+
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Append a graph and its statistics, a pair as torch's `graph()` makes it."""
+        graph, statistics = graph_profile
+        self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
+        events = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY)
+        tagged = events.TaggedRunMetadata(tag="step1", run_metadata=statistics.SerializeToString())
+        self.add_event(self._event(tagged_run_metadata=tagged), None, walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Append a graph alone."""
+        self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
+
+    def flush(self) -> None:
+        """Bring everything to the file."""
+        self.event_writer.flush()
+
+    def close(self) -> None:
+        """Flush and let go."""
+        self.event_writer.close()
+
+    def reopen(self) -> None:
+        """Begin another file in the folder."""
+        self.event_writer = self._make(*self._arguments)
 
 
 class EventWriter:
-    """Scalars, histograms, texts, pictures, films (as GIF) and hyper-parameters.
+    """Every verb of torch's SummaryWriter; graphs need torch itself. Films are GIFs.
 
     A file is begun in the constructor; after `close` the next value begins another one.
 
@@ -35,6 +101,7 @@ class EventWriter:
       purge_step: TensorBoard hides what older files of the folder hold at this step and beyond.
       max_queue, flush_secs: how many events, and for how long, may wait in memory.
       filename_suffix: appended to the file's name.
+    Raises (each verb): what its arguments deserve. `SummaryWriter` counts it.
     """
 
     def __init__(
@@ -46,53 +113,69 @@ class EventWriter:
         filename_suffix: str = "",
     ) -> None:
         self.log_dir = folder
-        self._event = _part("compat.proto.event_pb2")
-        self._summary = _part("compat.proto.summary_pb2")
+        self.messages = Messages(_WHY)
         self._file_options = (max_queue, flush_secs, filename_suffix)
-        self._files: dict[str, Any] = {}
+        self.all_writers: dict[str, FileWriter] = {}
+        self._projector: Any = None
+        self._own = self._file(folder)
         if purge_step is not None:
-            start = self._event.SessionLog(status=self._event.SessionLog.START)
-            self._add(self._event.Event(wall_time=time.time(), step=purge_step, session_log=start))
+            self._own.event_writer.add_event(self.messages.session(time.time(), purge_step))
+
+    @property
+    def file_writer(self) -> FileWriter:
+        """The file of the folder itself."""
+        return self._file(self.log_dir)
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self.log_dir
+
+    # -- numbers
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+        display_name: str = "",
+        summary_description: str = "",
+    ) -> None:
+        """One number, also of an array or tensor of one element."""
+        number = scalar_value if type(scalar_value) is float else number_of(scalar_value)
+        messages = self.messages
+        if new_style:
+            value = messages.tensor_scalar(tag, number, double=double_precision)
+        elif display_name or summary_description:
+            value = messages.described_scalar(tag, number, display_name, summary_description)
         else:
-            self._file(folder)
-
-    # -- verbs
-
-    def add_scalar(self, tag: str, value: Any, global_step: int | None = None, walltime: float | None = None) -> None:
-        """One number."""
-        self._value(global_step, walltime, tag=tag, simple_value=float(value))
+            value = messages.scalar(tag, number)
+        self._add(value, global_step, walltime)
 
     def add_scalars(
-        self, tag: str, values: Mapping[str, Any], global_step: int | None = None, walltime: float | None = None
+        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
     ) -> None:
         """Several curves of one chart: each gets a run of its own, a folder `<tag>_<name>`, as TensorBoard wants it."""
-        for name, value in values.items():
-            where = os.path.join(self.log_dir, f"{tag}_{name}".replace("/", "_"))
-            self._value(global_step, walltime, where, tag=tag, simple_value=float(value))
+        walltime = time.time() if walltime is None else walltime
+        for name, value in tag_scalar_dict.items():
+            where = f"{self.log_dir}/{main_tag.replace('/', '_')}_{name}"
+            self._add(self.messages.scalar(main_tag, number_of(value)), global_step, walltime, where)
 
     def add_histogram(
-        self, tag: str, values: Any, global_step: int | None = None, walltime: float | None = None
+        self,
+        tag: str,
+        values: Any,
+        global_step: Any = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
     ) -> None:
-        """A distribution, in 64 bins of equal width; NaN and infinities are left out."""
-        import numpy as np
-
-        numbers = host_array(values).astype(np.float64).reshape(-1)
-        numbers = numbers[np.isfinite(numbers)]
-        if not numbers.size:
-            return
-        counts, edges = np.histogram(numbers, bins=BINS)
-        self.add_histogram_raw(
-            tag,
-            float(numbers.min()),
-            float(numbers.max()),
-            int(numbers.size),
-            float(numbers.sum()),
-            float(np.square(numbers).sum()),
-            edges[1:].tolist(),
-            counts.tolist(),
-            global_step,
-            walltime,
-        )
+        """A distribution; NaN and infinities are left out, and nothing is written where nothing is left."""
+        value = self.messages.distribution(tag, host_array(values), bins, max_bins)
+        if value is not None:
+            self._add(value, global_step, walltime)
 
     def add_histogram_raw(
         self,
@@ -102,52 +185,112 @@ class EventWriter:
         num: float,
         sum: float,
         sum_squares: float,
-        bucket_limits: list[float],
-        bucket_counts: list[float],
-        global_step: int | None = None,
+        bucket_limits: Sequence[float],
+        bucket_counts: Sequence[float],
+        global_step: Any = None,
         walltime: float | None = None,
     ) -> None:
-        """A distribution that was binned already."""
-        histogram = self._summary.HistogramProto(
-            min=min,
-            max=max,
-            num=num,
-            sum=sum,
-            sum_squares=sum_squares,
-            bucket_limit=bucket_limits,
-            bucket=bucket_counts,
-        )
-        self._value(global_step, walltime, tag=tag, histo=histogram)
+        """A distribution that was binned already.
 
-    def add_text(self, tag: str, text: str, global_step: int | None = None, walltime: float | None = None) -> None:
+        Raises:
+          ValueError: not as many counts as limits.
+        """
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError(
+                f"add_histogram_raw({tag!r}): each bucket has one limit and one count; there are {len(bucket_limits)} "
+                f"limits and {len(bucket_counts)} counts"
+            )
+        limits, counts = [float(x) for x in bucket_limits], [float(x) for x in bucket_counts]
+        value = self.messages.buckets(tag, min, max, num, sum, sum_squares, limits, counts)
+        self._add(value, global_step, walltime)
+
+    def add_tensor(self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None) -> None:
+        """A tensor with all of its elements."""
+        self._add(plugins.tensor(self.messages, tag, tensor), global_step, walltime)
+
+    # -- texts, pictures, sounds
+
+    def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
         """A text (Markdown)."""
-        tensor = _part("compat.proto.tensor_pb2").TensorProto(
-            dtype="DT_STRING",
-            string_val=[text.encode("utf-8", "backslashreplace")],
-            tensor_shape=_part("compat.proto.tensor_shape_pb2").TensorShapeProto(dim=[{"size": 1}]),
-        )
-        plugin = self._summary.SummaryMetadata.PluginData(plugin_name="text")
-        metadata = self._summary.SummaryMetadata(plugin_data=plugin)
-        self._value(global_step, walltime, tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
+        self._add(self.messages.text(f"{tag}/text_summary", text_string), global_step, walltime)
 
     def add_image(
         self,
         tag: str,
-        pixels: Any,
-        global_step: int | None = None,
+        img_tensor: Any,
+        global_step: Any = None,
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
         """A picture, uint8 or floats in [0, 1]."""
-        picture = _as_bytes(as_picture(pixels, dataformats))
-        self._picture(tag, picture, [picture], global_step, walltime)
+        picture = as_rgb(as_picture(img_tensor, dataformats))
+        self._picture(tag, [picture], global_step, walltime)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """A batch of pictures, as a grid."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Sequence[str] | str | None = None,
+    ) -> None:
+        """A picture with red boxes, [n, 4]: left, top, right, bottom."""
+        picture = plugins.boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
+        self._picture(tag, [picture], global_step, walltime, rescale=rescale)
+
+    def add_figure(
+        self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None
+    ) -> None:
+        """A matplotlib figure, or a list of them side by side."""
+        import numpy as np
+
+        from rollbook.adapters.tensorboard.figures import close_figures, pixels_of
+
+        figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
+        drawn = np.stack([pixels_of(each)[..., :3] for each in figures])
+        self.add_image(tag, drawn, global_step, walltime, dataformats="NHWC")
+        if close:
+            close_figures(figures)
 
     def add_video(
-        self, tag: str, film: Any, global_step: int | None = None, fps: float = 4, walltime: float | None = None
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: Any = None,
+        fps: float = 4,
+        walltime: float | None = None,
+        dataformats: str = "NTCHW",
     ) -> None:
         """A film [n, time, channels, height, width], as a GIF."""
-        frames = [_as_bytes(frame) for frame in as_frames(film)]
-        self._picture(tag, frames[0], frames, global_step, walltime, fps)
+        frames = [as_rgb(frame) for frame in as_frames(vid_tensor, dataformats)]
+        self._picture(tag, frames, global_step, walltime, fps)
+
+    def add_audio(
+        self,
+        tag: str,
+        snd_tensor: Any,
+        global_step: Any = None,
+        sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:
+        """A sound of one channel, samples in [-1, 1]."""
+        self._add(plugins.audio(self.messages, tag, snd_tensor, sample_rate), global_step, walltime)
+
+    # -- what TensorBoard has plugins for
 
     def add_hparams(
         self,
@@ -155,75 +298,187 @@ class EventWriter:
         metric_dict: Mapping[str, Any],
         hparam_domain_discrete: Mapping[str, Any] | None = None,
         run_name: str | None = None,
-        global_step: int | None = None,
+        global_step: Any = None,
     ) -> None:
         """Hyper-parameters and what they led to, in a folder of their own as the HPARAMS page wants it."""
-        hp = _part("plugins.hparams.summary_v2")
-        where = os.path.join(self.log_dir, run_name or str(time.time()))
-        plain = {
-            key: value if isinstance(value, (bool, int, float, str)) else str(value)
-            for key, value in hparam_dict.items()
-        }
-        domains = hparam_domain_discrete or {}
-        described = [hp.HParam(key, hp.Discrete(list(domains[key])) if key in domains else None) for key in plain]
-        config = hp.hparams_config_pb(hparams=described, metrics=[hp.Metric(key) for key in metric_dict])
-        for summary in (config, hp.hparams_pb(plain, trial_id=where)):
-            self._add(self._event.Event(wall_time=time.time(), summary=summary), where)
-        for key, value in metric_dict.items():
-            self._value(global_step, None, where, tag=key, simple_value=float(value))
+        where = os.path.normpath(os.path.join(self.log_dir, run_name or str(time.time())))
+        if where == os.path.normpath(self.log_dir):
+            where = self.log_dir
+        for value in plugins.hparams(self.messages, hparam_dict, metric_dict, hparam_domain_discrete):
+            self._add(value, global_step, None, where)
+        for key, result in metric_dict.items():
+            self._add(self.messages.scalar(key, number_of(result)), global_step, None, where)
+        if where != self.log_dir:
+            self.all_writers.pop(where).close()
+
+    def add_pr_curve(
+        self,
+        tag: str,
+        labels: Any,
+        predictions: Any,
+        global_step: Any = None,
+        num_thresholds: int = plugins.MOST_THRESHOLDS,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """A precision-recall curve."""
+        value = plugins.precision_recall(self.messages, tag, labels, predictions, num_thresholds, weights)
+        self._add(value, global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: Any = None,
+        num_thresholds: int = plugins.MOST_THRESHOLDS,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """A precision-recall curve that was computed already."""
+        del weights  # they are in the counts
+        rows = (
+            *(true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts),
+            *(precision, recall),
+        )
+        self._add(plugins.curve(self.messages, tag, rows, num_thresholds), global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Mapping[str, Any] | None = None,
+        global_step: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """A mesh, or a cloud of points."""
+        values = plugins.mesh(self.messages, tag, vertices, colors, faces, config_dict)
+        self._event(values, global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
+        """The layout of the page CUSTOM SCALARS."""
+        self._add(plugins.custom_scalars(self.messages, layout), None, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart of several curves."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One chart of a curve with its lower and upper bound."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_embedding(
+        self,
+        mat: Any,
+        metadata: Sequence[Any] | None = None,
+        label_img: Any = None,
+        global_step: Any = None,
+        tag: str = "default",
+        metadata_header: Sequence[str] | None = None,
+    ) -> None:
+        """Points [n, dimensions] for the projector, with a label and a picture [n, channels, height, width] each."""
+        from rollbook.adapters.tensorboard.projector import Projector
+
+        if self._projector is None:
+            self._projector = Projector(self.log_dir)
+        self._projector.add(mat, metadata, label_img, global_step, tag, metadata_header)
+
+    def add_graph(
+        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+    ) -> None:
+        """The graph of a torch module, traced by torch.
+
+        Raises:
+          MissingExtra: torch is not there.
+        """
+        why = "add_graph()"
+        trace = need("torch.utils.tensorboard._pytorch_graph", extra="tensorboard", why=why, also="torch").graph
+        self.file_writer.add_graph(trace(model, input_to_model, verbose, use_strict_trace))
+
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """The graph in an ONNX file, read by torch.
+
+        Raises:
+          MissingExtra: torch or onnx is not there.
+        """
+        why = "add_onnx_graph()"
+        load = need("torch.utils.tensorboard._onnx_graph", extra="tensorboard", why=why, also="torch").load_onnx_graph
+        self.file_writer.add_onnx_graph(load(prototxt))
+
+    # -- the files
 
     def flush(self) -> None:
         """Bring everything to the files."""
-        for file in self._files.values():
+        for file in self.all_writers.values():
             file.flush()
 
     def close(self) -> None:
         """Flush and let go."""
-        for file in self._files.values():
+        for file in self.all_writers.values():
             file.close()
-        self._files.clear()
+        self.all_writers.clear()
 
-    # -- parts
+    @property
+    def default_bins(self) -> tuple[float, ...]:
+        """The edges of bins="tensorflow"."""
+        return default_edges()
 
-    def _file(self, where: str) -> Any:
-        file = self._files.get(where)
+    def _file(self, where: str) -> FileWriter:
+        file = self.all_writers.get(where)
         if file is None:
-            make: Any = _part("summary.writer.event_file_writer").EventFileWriter
-            file = self._files[where] = make(where, *self._file_options)
+            file = self.all_writers[where] = FileWriter(where, *self._file_options)
         return file
 
-    def _value(self, step: int | None, walltime: float | None, where: str | None = None, **fields: Any) -> None:
-        summary = self._summary.Summary(value=[self._summary.Summary.Value(**fields)])
-        event = self._event.Event(wall_time=time.time() if walltime is None else walltime, summary=summary)
-        if step is not None:
-            event.step = int(step)
-        self._add(event, where)
+    def _add(self, value: Any, step: Any, walltime: float | None, where: str | None = None) -> None:
+        self._event([value], step, walltime, where)
 
-    def _add(self, event: Any, where: str | None = None) -> None:
-        self._file(where or self.log_dir).add_event(event)
+    def _event(self, values: Sequence[Any], step: Any, walltime: float | None, where: str | None = None) -> None:
+        moment = time.time() if walltime is None else walltime
+        self._file(where or self.log_dir).event_writer.add_event(self.messages.event(moment, step, values))
 
     def _picture(
-        self, tag: str, first: Any, frames: list[Any], step: int | None, walltime: float | None, fps: float = 4
+        self,
+        tag: str,
+        frames: Sequence[Any],
+        step: Any,
+        walltime: float | None,
+        fps: float = 4,
+        rescale: float = 1,
     ) -> None:
         pil = need("PIL.Image", extra="tensorboard", why=_WHY)
-        pictures = [pil.fromarray(frame[..., 0] if frame.shape[-1] == 1 else frame) for frame in frames]
+        pictures = [pil.fromarray(frame) for frame in frames]
+        height, width, channels = frames[0].shape
+        if rescale != 1:
+            pictures = [each.resize((int(width * rescale), int(height * rescale)), pil.LANCZOS) for each in pictures]
         data = io.BytesIO()
         if len(pictures) > 1:
             pause = max(20, math.floor(1000 / fps)) if fps > 0 else 250
             pictures[0].save(data, "GIF", save_all=True, append_images=pictures[1:], duration=pause, loop=0)
         else:
             pictures[0].save(data, "PNG")
-        height, width, channels = first.shape
-        image = self._summary.Summary.Image(
-            height=height, width=width, colorspace=channels, encoded_image_string=data.getvalue()
-        )
-        self._value(step, walltime, tag=tag, image=image)
+        self._add(self.messages.image(tag, data.getvalue(), height, width, channels), step, walltime)
 
 
-def _as_bytes(picture: Any) -> Any:
-    import numpy as np
+def number_of(value: Any) -> float:
+    """`value` as a number, also an array or tensor of one element, of any shape.
 
-    if picture.dtype == np.uint8:
-        return picture
-    scale = 255.0 if np.issubdtype(picture.dtype, np.floating) else 1.0
-    return (picture * scale).clip(0, 255).astype(np.uint8)
+    Raises:
+      ValueError: it has no or several elements, or is no number.
+    """
+    number = scalar_of(value)
+    if number is None:
+        array = host_array(value)
+        if array.size != 1 or array.dtype.kind not in "biufc":
+            raise ValueError(f"a scalar is one number; this is {type(value).__name__} {str(value)[:80]!r}")
+        number = array.item()
+    return float(number)

@@ -1,10 +1,13 @@
-"""Who writes the event files: torch's or tensorboardX's writer where the program uses it, else our own."""
+"""Who writes the event files: torch's or tensorboardX's writer where the program has loaded it, else our own.
+
+What counts is `torch.utils.tensorboard`, not torch: a program that has changed its import to ours loads torch for its
+networks, and our own files hold the same summaries under the same tags (tests/frameworks/test_tensorboard.py).
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 from rollbook._optional import need
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
@@ -31,7 +34,8 @@ def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
     """A writer of event files, or None for events=False.
 
     Args:
-      choice: True or "auto" takes what the program has loaded already: torch, then tensorboardX, then our own.
+      choice: True or "auto" takes what the program has loaded already: torch.utils.tensorboard, then tensorboardX, and
+        if it has neither, our own.
       folder: where the files go.
       options: purge_step, max_queue, flush_secs, filename_suffix; for tensorboardX what it takes besides.
     Raises:
@@ -67,10 +71,7 @@ def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
 
 
 def _loaded() -> str:
-    if "torch" in sys.modules:
-        try:
-            import_module("torch.utils.tensorboard")  # torch has it only beside the tensorboard package
-            return "torch"
-        except ImportError:
-            pass
-    return "tensorboardX" if "tensorboardX" in sys.modules else "rollbook"
+    for module, choice in (("torch.utils.tensorboard", "torch"), ("tensorboardX", "tensorboardX")):
+        if getattr(sys.modules.get(module), "SummaryWriter", None) is not None:
+            return choice
+    return "rollbook"

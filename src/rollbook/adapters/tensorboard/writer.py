@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import contextmanager
 from functools import partial
 
 from rollbook.adapters._run import Counter, find_run
 from rollbook.adapters.tensorboard import native
+from rollbook.adapters.tensorboard.file_verbs import FileVerbs
 from rollbook.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Self
 
     from rollbook.run.run import Run
@@ -23,8 +25,8 @@ __all__ = ["SummaryWriter"]
 _open_writers: weakref.WeakSet[SummaryWriter] = weakref.WeakSet()
 
 
-class SummaryWriter:
-    """Takes the arguments of both libraries' writers (`log_dir` and `logdir` are one).
+class SummaryWriter(FileVerbs):
+    """Takes the verbs and arguments of both libraries' writers (`log_dir` and `logdir` are one).
 
     Args:
       log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix: as there. With `purge_step`, a resumed run
@@ -32,14 +34,15 @@ class SummaryWriter:
       run: the run; None takes the current one or opens one; False keeps no book.
       clock: which clock `global_step` is, beside `step`: "env_step" (what reinforcement-learning scripts count),
         "gradient_step", any declared one, or None for `step` alone.
-      events: who writes event files: "auto" (torch or tensorboardX where the program uses it, else rollbook), one of
-        "torch", "tensorboardX", "rollbook", or False for the book alone.
+      events: who writes event files: "auto" (torch.utils.tensorboard or tensorboardX where the program has loaded it,
+        else rollbook), one of "torch", "tensorboardX", "rollbook", or False for the book alone.
       scope: prefix of all keys in the book. Default: none; the folder's name for a second writer on the same run.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
       more: what tensorboardX takes besides; `write_to_disk=False` means events=False.
     One process writes to one run: a writer that finds a run open joins it. A run that a writer opened is finished when
     its last writer is closed.
-    Threads: any. After the constructor nothing raises unless the run is strict; causes are counted and said once.
+    Threads: any. After the constructor nothing raises unless the run is strict: what fails is counted and said once per
+    verb and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
     """
 
     def __init__(
@@ -63,7 +66,11 @@ class SummaryWriter:
     ) -> None:
         folder = log_dir if log_dir is not None else logdir
         self.log_dir = self.logdir = os.fspath(folder) if folder else native.default_folder(comment or "")
-        self.purge_step = purge_step
+        self.purge_step, self.max_queue, self.flush_secs = purge_step, max_queue, flush_secs
+        self.filename_suffix = filename_suffix
+        self._defaults: tuple[Any, float | None] | None = None  # of use_metadata()
+        self._accepted: dict[str, frozenset[str] | None] = {}
+        self._exported: dict[str, tuple[str, int]] = {}  # what add_scalars wrote: folder -> key, rows exported already
         options = {"max_queue": max_queue, "flush_secs": flush_secs, "filename_suffix": filename_suffix, **more}
         if purge_step is not None:
             options["purge_step"] = purge_step
@@ -74,6 +81,9 @@ class SummaryWriter:
         self._count = Counter(self.run)
         self._book: Scope | None = None
         self._closed = False
+        unknown = [key for key in more if key != "comet_config"]
+        if unknown and not self._is_tensorboardx():
+            self._count("unknown_argument", message=f"SummaryWriter() knows no argument {unknown[0]!r}; it is not used")
         if self.run is not None:
             name = self._scope_name() if scope is None else scope
             self._book = self.run.scope(name) if name else self.run
@@ -92,32 +102,75 @@ class SummaryWriter:
         scalar_value: Any,
         global_step: Any = None,
         walltime: float | None = None,
-        new_style: bool = False,
-        double_precision: bool = False,
-        **more: Any,
+        new_style: Any = False,
+        double_precision: Any = False,
+        display_name: str = "",
+        summary_description: str = "",
     ) -> None:
-        """One number (or 0-d array or tensor) under `tag`."""
+        """One number (or array or tensor of one element) under `tag`.
+
+        Args:
+          new_style, double_precision: torch's, fifth and sixth by position.
+          display_name, summary_description: tensorboardX's; texts in the fifth and sixth place are these.
+        """
+        if self._defaults is not None:
+            global_step, walltime = self._place(global_step, walltime)
         book = self._book
         if book is not None and not self._closed:
             if walltime is None:
                 book.log({tag: scalar_value}, **self._at(global_step))
             else:
-                self._guard(lambda: self._log_at(walltime, {tag: scalar_value}, global_step))
-        if self.native is not None:
-            modern = {"new_style": new_style, "double_precision": double_precision}
-            more.update({key: True for key, wanted in modern.items() if wanted})
-            self._pass_on("add_scalar", tag, scalar_value, global_step, walltime, **more)
+                self._guard("add_scalar", lambda: self._log_at(walltime, {tag: scalar_value}, global_step))
+        event_file = self.native
+        if event_file is None:
+            return
+        if new_style or display_name or double_precision or summary_description:
+            if isinstance(new_style, str):
+                display_name, summary_description = new_style, double_precision or ""
+                new_style = double_precision = False
+            options = {
+                "new_style": new_style,
+                "double_precision": double_precision,
+                "display_name": display_name,
+                "summary_description": summary_description,
+            }
+            given = {key: value for key, value in options.items() if value}
+            self._pass_on("add_scalar", tag, scalar_value, global_step, walltime, **given)
+            return
+        try:
+            event_file.add_scalar(tag, scalar_value, global_step, walltime)
+        except Exception as err:
+            self._failed("event_file", "add_scalar", err)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
     ) -> None:
         """Several numbers, `<main_tag>/<name>` in the book; event files get a folder for each, as TensorBoard wants."""
+        global_step, walltime = self._place(global_step, walltime)
         values = {f"{main_tag}/{name}": value for name, value in tag_scalar_dict.items()}
         if walltime is None:
-            self._keep(lambda book: book.log(values, **self._at(global_step)))
+            self._keep("add_scalars", lambda book: book.log(values, **self._at(global_step)))
         else:
-            self._keep(lambda _: self._log_at(walltime, values, global_step))
+            self._keep("add_scalars", lambda _: self._log_at(walltime, values, global_step))
+        for name in tag_scalar_dict:
+            self._exported.setdefault(os.path.join(self.log_dir, main_tag, name), (f"{main_tag}/{name}", 0))
         self._pass_on("add_scalars", main_tag, tag_scalar_dict, global_step, walltime)
+
+    def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write what `add_scalars` was given since the last export, as tensorboardX does.
+
+        The file: {"<folder>/<main_tag>/<name>": [[unix seconds, step, value], …]}. Unlike there, nothing is kept in
+        memory for it: the values come from the book, or from tensorboardX where that writes the event files.
+        """
+        if self._is_tensorboardx():
+            self._pass_on("export_scalars_to_json", path)
+        elif self._book is None:
+            self._count(
+                "export_without_book",
+                message="export_scalars_to_json() reads the book, and this writer keeps none: nothing was written",
+            )
+        else:
+            self._guard("export_scalars_to_json", lambda: self._export(path))
 
     def add_histogram(
         self,
@@ -127,13 +180,12 @@ class SummaryWriter:
         bins: Any = "tensorflow",
         walltime: float | None = None,
         max_bins: int | None = None,
-        **more: Any,
     ) -> None:
-        """A distribution of the numbers in `values`; in the book raw, up to 4,096 of them."""
-        self._keep(lambda book: book.log_histogram(tag, values, **self._at(global_step)))
-        if max_bins is not None:
-            more["max_bins"] = max_bins
-        if bins != "tensorflow":
+        """A distribution of the numbers in `values`; in the book raw, up to 4,096 of them, in the files as binned."""
+        global_step, walltime = self._place(global_step, walltime)
+        self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
+        more: dict[str, Any] = {} if max_bins is None else {"max_bins": max_bins}
+        if not (isinstance(bins, str) and bins == "tensorflow"):
             more["bins"] = bins
         self._pass_on("add_histogram", tag, values, global_step, walltime=walltime, **more)
 
@@ -151,14 +203,15 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """A distribution that was binned already: `bucket_limits` are the upper edges."""
-        limits, counts = [float(x) for x in bucket_limits], [float(x) for x in bucket_counts]
+        global_step, walltime = self._place(global_step, walltime)
 
         def keep(book: Scope) -> None:
+            limits, counts = [float(x) for x in bucket_limits], [float(x) for x in bucket_counts]
             first = min if limits and min < limits[0] else limits[0] - 1.0
             histogram = Histogram([first, *limits], counts, low=min, high=max, total=sum, total_squares=sum_squares)
             book.log_histogram(tag, histogram, **self._at(global_step))
 
-        self._keep(keep)
+        self._keep("add_histogram_raw", keep)
         raw = (tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step, walltime)
         self._pass_on("add_histogram_raw", *raw)
 
@@ -166,11 +219,12 @@ class SummaryWriter:
 
     def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
         """A text. A table of hyper-parameters, as CleanRL's programs write it, also becomes the run's configuration."""
-        self._keep(lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
+        global_step, walltime = self._place(global_step, walltime)
+        self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
         if tag == "hyperparameters":
             from rollbook.adapters.tensorboard.hyper import read_table
 
-            self._guard(lambda: self._configure(read_table(text_string)))
+            self._guard("add_text", lambda: self._configure(read_table(text_string)))
         self._pass_on("add_text", tag, text_string, global_step, walltime)
 
     def add_image(
@@ -182,10 +236,7 @@ class SummaryWriter:
         dataformats: str = "CHW",
     ) -> None:
         """A picture: uint8, or floats in [0, 1], with its axes named by `dataformats` (CHW, HWC, HW)."""
-        from rollbook.adapters._pixels import as_picture
-
-        self._keep(lambda book: book.log_image(tag, as_picture(img_tensor, dataformats), **self._at(global_step)))
-        self._pass_on("add_image", tag, img_tensor, global_step, walltime, dataformats=dataformats)
+        self._image("add_image", tag, img_tensor, global_step, walltime, dataformats)
 
     def add_images(
         self,
@@ -196,13 +247,42 @@ class SummaryWriter:
         dataformats: str = "NCHW",
     ) -> None:
         """A batch of pictures, kept as one with the others beside it."""
-        from rollbook.adapters._pixels import as_picture
+        self._image("add_images", tag, img_tensor, global_step, walltime, dataformats)
 
-        self._keep(lambda book: book.log_image(tag, as_picture(img_tensor, dataformats), **self._at(global_step)))
-        if self.native is not None and not hasattr(self.native, "add_images"):
-            self._pass_on("add_image", tag, img_tensor, global_step, walltime, dataformats=dataformats)
-        else:
-            self._pass_on("add_images", tag, img_tensor, global_step, walltime, dataformats=dataformats)
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        rescale: Any = 1,
+        dataformats: Any = "CHW",
+        labels: Sequence[str] | str | None = None,
+    ) -> None:
+        """A picture with red boxes, [n, 4]: left, top, right, bottom.
+
+        tensorboardX has no `rescale` in the sixth place: a text there is the order of axes, and labels come next.
+        """
+        if isinstance(rescale, str):
+            labels = labels if dataformats == "CHW" else dataformats
+            rescale, dataformats = 1, rescale
+        global_step, walltime = self._place(global_step, walltime)
+
+        def keep(book: Scope) -> None:
+            from rollbook.adapters._pixels import as_picture, as_rgb
+            from rollbook.adapters.tensorboard.plugins import boxed
+
+            picture = boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
+            book.log_image(tag, picture, **self._at(global_step))
+
+        self._keep("add_image_with_boxes", keep)
+        more = {"labels": labels} if labels is not None else {}
+        if rescale != 1:
+            more["rescale"] = rescale
+        self._pass_on(
+            "add_image_with_boxes", tag, img_tensor, box_tensor, global_step, walltime, dataformats=dataformats, **more
+        )
 
     def add_figure(
         self,
@@ -213,22 +293,17 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """A matplotlib figure, or a list of them; closed afterwards unless close=False."""
+        global_step, walltime = self._place(global_step, walltime)
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
-        for number, one in enumerate(figures):
+        for number, each in enumerate(figures):
             key = tag if len(figures) == 1 else f"{tag}/{number}"
-            self._keep(partial(self._figure, key, one, global_step))
-        if self.native is not None and hasattr(self.native, "add_figure"):
-            self._pass_on("add_figure", tag, figure, global_step, close, walltime)
-            return
-        from rollbook.adapters.tensorboard.figures import close_figures, pixels_of
-
+            self._keep("add_figure", partial(self._figure, key, each, global_step))
         if self.native is not None:
-            for one in figures:
-                pixels = self._guard(partial(pixels_of, one))
-                if pixels is not None:
-                    self._pass_on("add_image", tag, pixels, global_step, walltime, dataformats="HWC")
-        if close:
-            self._guard(lambda: close_figures(figures))
+            self._pass_on("add_figure", tag, figure, global_step, close, walltime)
+        elif close:
+            from rollbook.adapters.tensorboard.figures import close_figures
+
+            self._guard("add_figure", lambda: close_figures(figures))
 
     def add_video(
         self,
@@ -237,13 +312,25 @@ class SummaryWriter:
         global_step: Any = None,
         fps: float = 4,
         walltime: float | None = None,
-        **more: Any,
+        dataformats: str = "NTCHW",
     ) -> None:
         """A film [n, time, channels, height, width], uint8 or floats in [0, 1]; several stand side by side."""
-        from rollbook.adapters._pixels import as_frames
+        from rollbook.adapters._pixels import as_frames, as_uint8, host_array
 
-        self._keep(lambda book: book.log_video(tag, as_frames(vid_tensor), fps=fps, **self._at(global_step)))
-        self._pass_on("add_video", tag, vid_tensor, global_step, fps, walltime, **more)
+        global_step, walltime = self._place(global_step, walltime)
+
+        def keep(book: Scope) -> None:
+            book.log_video(tag, as_uint8(as_frames(vid_tensor, dataformats)), fps=fps, **self._at(global_step))
+
+        self._keep("add_video", keep)
+        film = vid_tensor
+        if self.native is not None and dataformats.upper() != "NTCHW":  # torch's writer knows this order alone
+            film = self._guard(
+                "add_video",
+                lambda: host_array(film).transpose([dataformats.upper().index(axis) for axis in "NTCHW"]),
+            )
+        if film is not None:
+            self._pass_on("add_video", tag, film, global_step, fps, walltime)
 
     # -- hyper-parameters, and the rest
 
@@ -251,37 +338,72 @@ class SummaryWriter:
         self,
         hparam_dict: Mapping[str, Any],
         metric_dict: Mapping[str, Any],
-        hparam_domain_discrete: Mapping[str, Any] | None = None,
-        run_name: str | None = None,
+        hparam_domain_discrete: Any = None,
+        run_name: Any = None,
         global_step: Any = None,
+        *,
+        name: str | None = None,
     ) -> None:
-        """Hyper-parameters (into the run's configuration) and results (a row, and the run's summary)."""
-        self._guard(lambda: self._configure(dict(hparam_dict)))
+        """Hyper-parameters (into the run's configuration) and results (a row, and the run's summary).
+
+        Args:
+          hparam_domain_discrete: parameter -> all of its values.
+          run_name, name: of the folder that the HPARAMS page shows; torch's and tensorboardX's word for it. A text in
+            the third place is the name too, and a number after it the step, as tensorboardX has them.
+        """
+        if isinstance(hparam_domain_discrete, str):
+            name, hparam_domain_discrete = hparam_domain_discrete, None
+            if run_name is not None and not isinstance(run_name, str):
+                global_step, run_name = run_name, None
+        global_step, _ = self._place(global_step, None)
+        self._guard("add_hparams", lambda: self._configure(dict(hparam_dict)))
         if metric_dict:
-            self._keep(lambda book: book.log(dict(metric_dict), **self._at(global_step)))
-            self._guard(lambda: self._summarise(metric_dict))
-        options = {"hparam_domain_discrete": hparam_domain_discrete, "run_name": run_name, "global_step": global_step}
+            self._keep("add_hparams", lambda book: book.log(dict(metric_dict), **self._at(global_step)))
+            self._guard("add_hparams", lambda: self._summarise(metric_dict))
+        options = {
+            "hparam_domain_discrete": hparam_domain_discrete,
+            "name" if self._is_tensorboardx() else "run_name": run_name if name is None else name,
+            "global_step": global_step,
+        }
         given = {key: value for key, value in options.items() if value is not None}
-        if "run_name" in given and type(self.native).__module__.startswith("tensorboardX"):
-            given["name"] = given.pop("run_name")
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
 
+    @contextmanager
+    def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[Self]:
+        """Verbs inside of `with writer.use_metadata(global_step=10):` stand there if they say nothing else."""
+        before = self._defaults
+        self._defaults = (global_step, walltime)
+        try:
+            yield self
+        finally:
+            self._defaults = before
+
     def __getattr__(self, name: str) -> Any:
-        """Further verbs (add_graph, add_custom_scalars …) reach the event files; the book counts them."""
+        """Verbs of later versions of the libraries (add_…) reach the event files; the bill counts them."""
         if not name.startswith("add_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-        def verb(*args: Any, **kwargs: Any) -> None:
-            self._count(f"ignored_{name}", message=f"SummaryWriter.{name}() is not kept in the book")
-            if self.native is not None and hasattr(self.native, name):
-                self._pass_on(name, *args, **kwargs)
-
-        return verb
+        return partial(self._only_file, name)
 
     @property
     def file_writer(self) -> Any:
         """What holds the event file, as in torch; None without event files."""
         return getattr(self.native, "file_writer", self.native)
+
+    @property
+    def all_writers(self) -> Any:
+        """The event files by folder, as in torch; None without event files."""
+        return getattr(self.native, "all_writers", None)
+
+    @property
+    def default_bins(self) -> Any:
+        """The edges of bins="tensorflow"."""
+        from rollbook.tensorboard_events import default_edges
+
+        return list(default_edges())
+
+    def _get_file_writer(self) -> Any:
+        make = getattr(self.native, "_get_file_writer", None)
+        return self.file_writer if make is None else make()
 
     def get_logdir(self) -> str:
         """The folder of the event files."""
@@ -337,6 +459,41 @@ class SummaryWriter:
         name = os.path.basename(os.path.normpath(self.log_dir)) if inside.startswith("..") else inside
         return name.replace(os.sep, "/")
 
+    def _place(self, global_step: Any, walltime: float | None) -> tuple[Any, float | None]:
+        """Step and time of a call, where it says none those of `use_metadata`."""
+        if self._defaults is None:
+            return global_step, walltime
+        step, moment = self._defaults
+        return (step if global_step is None else global_step), (moment if walltime is None else walltime)
+
+    def _image(
+        self, verb: str, tag: str, picture: Any, global_step: Any, walltime: float | None, dataformats: str
+    ) -> None:
+        from rollbook.adapters._pixels import as_picture, as_uint8
+
+        def keep(book: Scope) -> None:
+            book.log_image(tag, as_uint8(as_picture(picture, dataformats)), **self._at(global_step))
+
+        global_step, walltime = self._place(global_step, walltime)
+        self._keep(verb, keep)
+        self._pass_on(verb, tag, picture, global_step, walltime, dataformats=dataformats)
+
+    def _export(self, path: str | os.PathLike[str]) -> None:
+        import json
+
+        book: Any = self._book
+        prefix = f"{book.name}/" if book is not book.run else ""
+        found = {}
+        for folder, (key, already) in self._exported.items():
+            name = f"{prefix}{key}"
+            rows = book.run.book.metrics([name], x="step").to_pylist()
+            told = [[row["time"].timestamp(), row["step"], row[name]] for row in rows if row[name] is not None]
+            if told[already:]:
+                found[folder] = told[already:]
+            self._exported[folder] = (key, len(told))
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+
     def _figure(self, key: str, figure: Any, step: Any, book: Any) -> None:
         book.log_figure(key, figure, **self._at(step))
 
@@ -356,27 +513,80 @@ class SummaryWriter:
             "metrics", {f"{prefix}{tag}": [n] for tag, n in numbers.items()}, time_column=[moment], **self._at(step)
         )
 
-    def _keep(self, work: Callable[[Any], Any]) -> None:
+    def _keep(self, verb: str, work: Callable[[Any], Any]) -> None:
         book = self._book
         if book is None:
             return
         if self._closed:
             self._count("closed", message="a closed SummaryWriter was written to; the book does not get these values")
             return
-        self._guard(lambda: work(book))
+        self._guard(verb, lambda: work(book))
 
-    def _guard(self, work: Callable[[], Any]) -> Any:
-        return self._count.guard("summary_writer", "SummaryWriter", work)
+    def _guard(self, verb: str, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Exception as err:
+            self._failed("summary_writer", verb, err)
+            return None
+
+    def _failed(self, where: str, verb: str, err: Exception) -> None:
+        what = f"SummaryWriter.{verb}()" if where == "summary_writer" else f"{verb}() of the event file"
+        self._count.failed(f"{where}_{verb}_{type(err).__name__}", what, err)
+
+    def _only_file(self, verb: str, *args: Any, **kwargs: Any) -> None:
+        if self._book is not None:
+            self._count(f"ignored_{verb}", message=f"SummaryWriter.{verb}() is not kept in the book")
+        if self.native is None:
+            return
+        if hasattr(self.native, verb):
+            self._pass_on(verb, *args, **kwargs)
+        else:
+            who = type(self.native).__module__.partition(".")[0]
+            others = "events='torch' or 'tensorboardX' may" if who == "rollbook" else "another choice of events= may"
+            self._count(
+                f"event_file_lacks_{verb}", message=f"the event writer of {who} has no {verb}(); {others} have it"
+            )
 
     def _pass_on(self, verb: str, *args: Any, **kwargs: Any) -> None:
-        if self.native is not None:
+        if self.native is None:
+            return
+        try:
             method = getattr(self.native, verb)
-            self._count.guard("event_file", f"{verb}() of the event file", lambda: method(*args, **kwargs))
+            if kwargs:
+                kwargs = self._understood(verb, method, kwargs)
+            method(*args, **kwargs)
+        except Exception as err:
+            self._failed("event_file", verb, err)
+
+    def _understood(self, verb: str, method: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """The options that the library behind takes; what the other library has besides is counted, not raised."""
+        if verb not in self._accepted:
+            import inspect
+
+            parameters = inspect.signature(method).parameters.values()
+            takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+            self._accepted[verb] = None if takes_all else frozenset(parameter.name for parameter in parameters)
+        accepted = self._accepted[verb]
+        if accepted is None or options.keys() <= accepted:
+            return options
+        for name in options.keys() - accepted:
+            self._count(
+                f"event_file_{verb}_without_{name}",
+                message=f"{verb}() of the event file takes no {name}=; the rest of the call is written",
+            )
+        return {name: value for name, value in options.items() if name in accepted}
+
+    def _is_tensorboardx(self) -> bool:
+        return type(self.native).__module__.partition(".")[0] == "tensorboardX"
 
     def _configure(self, config: Mapping[str, Any]) -> None:
-        if self.run is not None and config:
-            settings = self.run.run.config
-            settings.update({key: value for key, value in config.items() if key not in settings})
+        if self.run is None or not config:
+            return
+        run = self.run.run
+        run.config.update({key: value for key, value in config.items() if key not in run.config})
+        seed, total = config.get("seed"), config.get("total_timesteps")
+        goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
+        run.fill_in(seed=seed if type(seed) is int else None, total=goal)
 
     def _summarise(self, metrics: Mapping[str, Any]) -> None:
         from rollbook.values import scalar_of
