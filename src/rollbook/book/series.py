@@ -24,6 +24,7 @@ class Series:
       count: rows with a finite value behind each point. 1 (or 0) for raw points.
       axis: the name of the axis: a clock, a key, or "time" (unix seconds).
       non_finite: rows whose value was NaN or infinite.
+      bad: the same behind each point; None where that was not looked at.
     """
 
     x: NDArray
@@ -33,6 +34,7 @@ class Series:
     count: NDArray
     axis: str = "time"
     non_finite: int = 0
+    bad: NDArray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -41,7 +43,8 @@ class Series:
 def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
     """Every row as a point of its own."""
     finite = np.isfinite(values)
-    return Series(x, values, values, values, finite.astype(np.int64), axis, int(len(values) - finite.sum()))
+    bad = (~finite).astype(np.int64)
+    return Series(x, values, values, values, finite.astype(np.int64), axis, int(bad.sum()), bad)
 
 
 class Buckets:
@@ -133,4 +136,5 @@ def reduce_points(buckets: Buckets, points: int, axis: str, start: float | None,
         count,
         axis,
         int(buckets.non_finite.sum()),
+        np.add.reduceat(buckets.non_finite, starts),
     )

@@ -14,6 +14,7 @@ _COMMANDS = {
     "ls": ("rollbook.cli.ls", "List runs."),
     "show": ("rollbook.cli.show", "Show what is in a run."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),
+    "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
@@ -82,5 +83,6 @@ def app() -> None:
       rollbook demo                    a real agent learns CartPole while you watch
       rollbook ls                      runs below ./runs
       rollbook show last               what the newest run holds
+      rollbook ui                      look at them in a browser
       rollbook watch cartpole/ppo      follow a run that is training
     """

@@ -1,0 +1,118 @@
+"""`rollbook ui`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from rollbook.cli.find import find_folder
+
+if TYPE_CHECKING:
+    from rollbook.server.serving import Listening
+    from rollbook.server.settings import Settings
+
+_USUAL_PORT = 7655
+
+
+@click.command()
+@click.argument("roots", nargs=-1, metavar="[DIR|RUN]...")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Any address but this machine's own needs a token.",
+)
+@click.option(
+    "--port",
+    default=None,
+    type=click.IntRange(0, 65535),
+    help=f"Which port; 0 takes a free one.  [default: {_USUAL_PORT}, or a free one]",
+)
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A further name of this machine, such as that of a proxy.",
+)
+@click.option("--read-only", is_flag=True, help="Nothing can be edited: no tags, notes, names, boards.")
+def ui(
+    roots: tuple[str, ...], host: str, port: int | None, no_browser: bool, hosts: tuple[str, ...], read_only: bool
+) -> None:
+    """Look at runs in a browser, live.
+
+    Without an argument: the runs below $ROLLBOOK_DIR or ./runs. RUN is a run's folder, its id, project/name, or "last".
+
+    \b
+    Examples:
+      rollbook ui
+      rollbook ui last
+      rollbook ui runs /scratch/old-runs --port 8000
+      rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
+    """
+    from rollbook.server.serving import prepared
+    from rollbook.server.settings import Settings
+
+    settings = prepared(
+        Settings(
+            roots=tuple(_folder(root) for root in roots or (os.environ.get("ROLLBOOK_DIR", "runs"),)),
+            host=host,
+            port=_USUAL_PORT if port is None else port,
+            hosts=frozenset(hosts),
+            writable=not read_only,
+        )
+    )
+    server = _server(settings, anew=port is None)
+    click.echo(f"rollbook shows {', '.join(settings.roots)} on {server.address}", err=True)
+    if settings.token is not None:
+        click.echo(
+            "Whoever has this address can see these runs" + ("." if read_only else " and edit their tags and notes."),
+            err=True,
+        )
+    click.echo("Ctrl-C ends it.", err=True)
+    if not no_browser:
+        _open_browser(server.address)
+    server.run()
+
+
+def _server(settings: Settings, anew: bool) -> Listening:
+    """A server on the wanted port, or, where nobody asked for that port and it is taken, on a free one."""
+    from rollbook.errors import RollbookError
+    from rollbook.server.serving import Listening
+
+    try:
+        return Listening(settings)
+    except RollbookError:
+        if not anew:
+            raise
+        return Listening(replace(settings, port=0))
+
+
+def _folder(root: str) -> str:
+    """A folder of runs, or the run that is named."""
+    if os.path.isdir(root):
+        return os.path.abspath(root)
+    if root == os.environ.get(
+        "ROLLBOOK_DIR", "runs"
+    ):  # nothing has been recorded yet; the page fills when something is
+        return os.path.abspath(root)
+    return find_folder(root, os.environ.get("ROLLBOOK_DIR", "runs"))
+
+
+def _open_browser(address: str) -> None:
+    """Open the page where there is a screen; never an error."""
+    import sys
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
+    ):
+        return
+    try:
+        webbrowser.open(address)
+    except Exception:  # whatever a browser's launcher does, the address stands in the terminal
+        return

@@ -1,0 +1,1 @@
+"""The page: runs in a browser, live. Starlette on this machine; `rollbook ui` and `run.show()` start it."""

@@ -1,0 +1,166 @@
+"""From a request to its endpoint and back: what is asked is read, and worked on in a bounded number of threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from rollbook.server.endpoint import Download, Endpoint, Streamed
+from rollbook.server.hall import Hall
+from rollbook.server.refusals import STATUS, Refused, body_of, words_of
+from rollbook.server.schemas.common import Answer
+
+__all__ = ["Workers", "answer_with", "refusal"]
+
+log = logging.getLogger("rollbook.server")
+
+
+class Workers:
+    """Threads that answer: so many at once, so many waiting, and no more.
+
+    Args:
+      at_work, waiting: how many.
+      seconds: how long one may take before its asker is told so.
+    """
+
+    def __init__(self, at_work: int, waiting: int, seconds: float) -> None:
+        self._at_work, self._most_waiting, self._seconds = at_work, waiting, seconds
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """What `work` gives, from a thread.
+
+        Raises:
+          Refused: too many wait already, or it took too long.
+        """
+        limiter = self._limiter = self._limiter or anyio.CapacityLimiter(self._at_work)
+        if limiter.statistics().tasks_waiting >= self._most_waiting:
+            raise Refused("too_many", f"{self._most_waiting} requests are waiting already", "Ask again in a moment.")
+        with anyio.move_on_after(self._seconds):
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        raise Refused("timeout", f"this took longer than {self._seconds:g} s", "Ask for a smaller range or fewer runs.")
+
+
+def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Any]:
+    """The Starlette endpoint of one of ours."""
+    encoder = msgspec.json.Encoder()
+
+    async def answer(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            ask = await _asked(endpoint, request, hall)
+            result = await workers.run(lambda: endpoint.work(hall, ask))
+            if isinstance(result, Streamed):
+                return _streamed(result, workers)
+            if isinstance(result, Download):
+                return _download(result)
+            if isinstance(result, Answer):
+                result.took_ms = round((time.perf_counter() - began) * 1e3, 1)
+            return Response(encoder.encode(result), media_type="application/json")
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as err:
+            return refusal(err)
+
+    return answer
+
+
+def refusal(err: BaseException) -> Response:
+    """The answer to a request that failed."""
+    words = words_of(err)
+    if words.code == "failed":
+        log.error("a request failed", exc_info=err)
+    headers = {"Retry-After": "1"} if words.code == "too_many" else None
+    body = msgspec.json.encode(body_of(words))
+    return Response(body, status_code=STATUS.get(words.code, 500), media_type="application/json", headers=headers)
+
+
+async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> Any:
+    said: dict[str, Any] = {}
+    if endpoint.method in ("GET", "DELETE"):
+        lists = _list_fields(endpoint.ask)
+        for name in request.query_params:
+            values = request.query_params.getlist(name)
+            if name not in lists and len(values) > 1:
+                raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address; once is enough")
+            said[str(name)] = values if name in lists else values[0]
+    else:
+        body = await _body(request, hall.limits.board_bytes if endpoint.large else hall.limits.body_bytes)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refused(
+                "bad_input", f"the body has the type {kind or 'none'!r:.60}", "Send JSON as application/json."
+            )
+        try:
+            found = msgspec.json.decode(body)
+        except (msgspec.DecodeError, ValueError, RecursionError) as err:
+            raise Refused("bad_input", f"the body is no JSON: {err}") from None
+        if not isinstance(found, dict):
+            raise Refused("bad_input", "the body is no JSON object")
+        said.update(found)
+    for name in endpoint.path_names:
+        if name in said:
+            raise Refused("bad_input", f"{name!r} belongs into the address, not beside it")
+        said[name] = request.path_params[name]
+    try:
+        return msgspec.convert(said, endpoint.ask, strict=endpoint.method not in ("GET", "DELETE"))
+    except (msgspec.ValidationError, ValueError, OverflowError) as err:
+        raise Refused(
+            "bad_input", f"{endpoint.method} {endpoint.path}: {err}", "api/openapi.json says what may be asked."
+        ) from None
+
+
+def _list_fields(kind: type[Any]) -> set[str]:
+    found = set()
+    for entry in msgspec.structs.fields(kind):
+        if getattr(entry.type, "__origin__", entry.type) is list:
+            found.add(entry.encode_name)
+    return found
+
+
+async def _body(request: Request, most: int) -> bytes:
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > most:
+        raise Refused("too_large", f"the body has {int(said):,} bytes; at most {most:,}")
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > most:
+            raise Refused("too_large", f"the body has more than {most:,} bytes")
+    return bytes(found)
+
+
+def _streamed(result: Streamed, workers: Workers) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        source = iter(result.pieces)
+        while True:
+            piece = await workers.run(lambda: next(source, None))
+            if piece is None:
+                return
+            yield piece
+
+    headers = {}
+    if result.filename is not None:
+        headers["Content-Disposition"] = attachment(result.filename)
+    return StreamingResponse(pieces(), media_type=result.media_type, headers=headers)
+
+
+def _download(result: Download) -> Response:
+    headers = {"Content-Disposition": attachment(os.path.basename(result.path))} if result.attachment else {}
+    return FileResponse(result.path, media_type=result.media_type, headers=headers)
+
+
+def attachment(name: str) -> str:
+    """The header that has a browser save a file and never show it."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name) or "file"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"

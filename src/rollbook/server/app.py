@@ -1,0 +1,53 @@
+"""The app: every endpoint of the API, the page, and the guard in front of them."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from rollbook.server.answering import Workers, answer_with, refusal
+from rollbook.server.built_page import BuiltPage
+from rollbook.server.guard import Guard
+from rollbook.server.hall import Hall
+from rollbook.server.openapi import document
+from rollbook.server.refusals import Refused
+from rollbook.server.routes import ENDPOINTS
+from rollbook.server.settings import Settings
+
+__all__ = ["make_app"]
+
+
+def make_app(settings: Settings) -> ASGIApp:
+    """The whole server as an ASGI app. Behind the guard (`.app`) its `state.hall` holds what it knows."""
+    hall = Hall(settings)
+    limits = settings.limits
+    workers = Workers(limits.at_work, limits.waiting, limits.seconds)
+    page = BuiltPage(settings.page)
+
+    described_as = msgspec.json.encode(document(ENDPOINTS))
+
+    async def described(_: Request) -> Response:
+        return Response(described_as, media_type="application/json")
+
+    async def shown(request: Request) -> Response:
+        return page.answer(request)
+
+    async def no_such(request: Request, _: Exception) -> Response:
+        return refusal(Refused("not_found", f"there is no {request.method} {request.url.path!r:.100}"))
+
+    routes: list[BaseRoute] = [Route("/api/openapi.json", described, methods=["GET"])]
+    for endpoint in ENDPOINTS:
+        routes.append(Route(endpoint.path, answer_with(endpoint, hall, workers), methods=[endpoint.method]))
+    routes.append(Route("/api/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]))
+    routes.append(Route("/{name:path}", shown, methods=["GET"]))
+    app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})
+    app.state.hall = hall
+    return Guard(app, settings)
+
+
+async def _nothing(request: Request) -> Response:
+    return refusal(Refused("not_found", f"there is no {request.method} {request.url.path!r:.100}"))

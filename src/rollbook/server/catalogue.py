@@ -1,0 +1,227 @@
+"""Which runs there are, kept up to date by looking at what changed: folders by their times, live runs by who lives."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollbook.errors import RollbookError
+from rollbook.runs.catalog import open as open_runs
+from rollbook.server.refusals import Refused
+
+__all__ = ["Catalogue", "RunRow", "Snapshot"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_DEEPEST = 3
+_FULL_SECONDS = 5.0
+"""How often every run.json is looked at; new folders and live runs are looked at each time."""
+
+_SETTLED_NS = 2_000_000_000
+"""A folder whose time is younger than this may change again within the same tick of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run as the catalogue knows it.
+
+    Attributes:
+      key: its name in the API; folder: where it lies.
+      about: the row of `RunSet.table()`.
+      stamp: of its run.json.
+    """
+
+    key: str
+    folder: str
+    about: dict[str, Any]
+    stamp: tuple[int, ...]
+
+    @property
+    def status(self) -> str:
+        """running, finished, killed, crashed or stale."""
+        return str(self.about.get("status") or "")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is being written, as far as can be told."""
+        return self.status == "running"
+
+    @property
+    def is_archived(self) -> bool:
+        """Whether its owner put it away."""
+        return "archived" in self.about.get("tags", ()) or bool(self.about.get("archived"))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All runs at one moment.
+
+    Attributes:
+      rows: key -> row, by path; version: grows whenever anything changed.
+    """
+
+    rows: Mapping[str, RunRow]
+    version: int
+    server: str = ""
+
+    @property
+    def live(self) -> int:
+        """How many are running."""
+        return sum(row.is_live for row in self.rows.values())
+
+
+@dataclass(slots=True)
+class _Folder:
+    """A folder between the root and the runs."""
+
+    time_ns: int = -1
+    runs: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+
+
+class Catalogue:
+    """The runs below some roots. Any thread may ask.
+
+    Args:
+      roots: folders of runs, or runs.
+    """
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self.roots = tuple(os.path.realpath(root) for root in roots)
+        self._lock = threading.Lock()
+        self._folders: dict[str, _Folder] = {}
+        self._rows: dict[str, RunRow] = {}  # by folder
+        self._keys: dict[str, str] = {}  # key -> folder, given once and for good
+        self._full_at = 0.0
+        self._looked_at = 0.0
+        self._snapshot = Snapshot({}, 0)
+
+    def snapshot(self, max_age: float = 1.0) -> Snapshot:
+        """All runs as they were at most `max_age` seconds ago."""
+        if time.monotonic() - self._looked_at > max_age:
+            self.refresh()
+        return self._snapshot
+
+    def row(self, key: str) -> RunRow:
+        """The run of that name.
+
+        Raises:
+          Refused: there is none.
+        """
+        row = self.snapshot(5.0).rows.get(key) or self.snapshot(0.2).rows.get(key)
+        if row is None:
+            raise Refused(
+                "not_found",
+                f"there is no run {key!r:.80} here",
+                "It may have been moved or removed; look at the table of runs.",
+            )
+        return row
+
+    def refresh(self, full: bool = False) -> list[RunRow]:
+        """Look again; the rows that are new, changed or (with status "gone") no longer there."""
+        with self._lock:
+            full = full or time.monotonic() - self._full_at > _FULL_SECONDS
+            folders = [folder for root in self.roots for folder in self._find(root, 0)]
+            changed: list[RunRow] = []
+            rows: dict[str, RunRow] = {}
+            for folder in folders:
+                known = self._rows.get(folder)
+                row = known if known is not None and not full and not _may_change(known) else self._look(folder, known)
+                if row is not None:
+                    rows[folder] = row
+                    if row is not known:
+                        changed.append(row)
+            for folder, known in self._rows.items():
+                if folder not in rows:
+                    changed.append(RunRow(known.key, folder, {**known.about, "status": "gone"}, ()))
+            self._rows = rows
+            if full:
+                self._full_at = time.monotonic()
+            self._looked_at = time.monotonic()
+            if changed or not self._snapshot.version:
+                by_key = {row.key: row for row in rows.values()}
+                self._snapshot = Snapshot(by_key, self._snapshot.version + 1)
+            return changed
+
+    def _find(self, folder: str, depth: int) -> list[str]:
+        """The run folders at or below a folder; a folder is listed again only when its time has changed."""
+        try:
+            now = os.stat(folder).st_mtime_ns
+        except OSError:
+            self._folders.pop(folder, None)
+            return []
+        known = self._folders.get(folder)
+        if known is None or known.time_ns != now:
+            known = _listed(folder, self.roots)
+            known.time_ns = now if time.time_ns() - now > _SETTLED_NS else -1
+            self._folders[folder] = known
+        if depth >= _DEEPEST:
+            return known.runs
+        return known.runs + [run for inner in known.folders for run in self._find(inner, depth + 1)]
+
+    def _look(self, folder: str, known: RunRow | None) -> RunRow | None:
+        try:
+            stat = os.stat(os.path.join(folder, "run.json"))
+        except OSError:
+            return None
+        stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if known is not None and known.stamp == stamp and not _may_change(known):
+            return known
+        try:
+            (about,) = open_runs(folder).table()
+        except (RollbookError, OSError, ValueError):
+            return None
+        if known is not None and known.stamp == stamp and known.about == about:
+            return known
+        return RunRow(known.key if known is not None else self._key(folder, str(about.get("id"))), folder, about, stamp)
+
+    def _key(self, folder: str, identity: str) -> str:
+        """A name for a run that nobody else here has: its id where that is a plain word."""
+        if not _PLAIN.fullmatch(identity):
+            identity = "p" + hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()
+        key, number = identity, 1
+        while self._keys.get(key, folder) != folder:
+            number += 1
+            key = f"{identity}~{number}"
+        self._keys[key] = folder
+        return key
+
+
+def _may_change(row: RunRow) -> bool:
+    """Whether a run's status can change without its run.json changing."""
+    return row.status in ("running", "stale")
+
+
+def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a link leads to a place below the roots."""
+    real = os.path.realpath(path)
+    return any(real == root or real.startswith(root + os.sep) for root in roots)
+
+
+def _listed(folder: str, roots: tuple[str, ...]) -> _Folder:
+    found = _Folder()
+    if os.path.isfile(os.path.join(folder, "run.json")):
+        found.runs.append(folder)
+        return found
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return found
+    for entry in entries:
+        try:
+            if (
+                entry.name.startswith(".")
+                or not entry.is_dir()
+                or (entry.is_symlink() and not _is_inside(entry.path, roots))
+            ):
+                continue
+        except OSError:
+            continue
+        path = os.path.join(folder, entry.name)
+        (found.runs if os.path.isfile(os.path.join(path, "run.json")) else found.folders).append(path)
+    return found

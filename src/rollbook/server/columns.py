@@ -1,0 +1,147 @@
+"""The columns of the table of runs: what stands in a cell, of a run and of a group."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import num, plain
+from rollbook.server.facts import Facts
+
+__all__ = ["METRIC", "cell_of", "config_paths", "flat", "is_metric", "metric_of", "sort_key"]
+
+METRIC = re.compile(r"(last|max|min):(.+)", re.DOTALL)
+_SEED_LIKE = re.compile(r"(^|[._])(seed|seeds|random_state)$", re.IGNORECASE)
+_NAMES_ONE_RUN = re.compile(
+    r"(^|[._])(run_?name|exp_?name|run_?id|log_?dir|output_?dir|save_?(dir|path)|logdir|timestamp|start_?time|device|hostname|pid)$",
+    re.IGNORECASE,
+)
+_DEEPEST = 8
+
+
+def flat(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """A nested configuration as dotted path -> value; lists are values."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+            found.update(flat(value, path + ".", depth + 1))
+        else:
+            found[path] = value
+    return found
+
+
+def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[Any, int]]]:
+    """path -> {the value as JSON: (the value, how many runs have it)}."""
+    found: dict[str, dict[str, tuple[Any, int]]] = {}
+    for row in rows:
+        for path, value in flat(row.about.get(part) or {}).items():
+            values = found.setdefault(path, {})
+            word = json.dumps(value, sort_keys=True, default=repr)
+            known = values.get(word)
+            values[word] = (value, 1 if known is None else known[1] + 1)
+    return found
+
+
+def names_one_run(path: str) -> bool:
+    """Whether a field of the configuration tells runs of one configuration apart: a seed, a folder, a name."""
+    return bool(_SEED_LIKE.search(path) or _NAMES_ONE_RUN.search(path))
+
+
+def is_metric(column: str) -> bool:
+    """Whether a column is about a key of metrics."""
+    return METRIC.fullmatch(column) is not None
+
+
+def metric_of(column: str) -> tuple[str, str]:
+    """(last, max or min; the key)."""
+    found = METRIC.fullmatch(column)
+    assert found is not None
+    return found[1], found[2]
+
+
+def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
+    """What stands in a cell, as it is; None for nothing."""
+    if is_metric(column):
+        which, key = metric_of(column)
+        if facts is None:
+            return None
+        if which == "last":
+            return facts.latest.get(key)
+        low_high = facts.extremes.get(key)
+        return None if low_high is None else low_high[which == "max"]
+    part, dot, path = column.partition(".")
+    if dot and part in ("config", "summary"):
+        return _at(row.about.get(part) or {}, path)
+    if column == "duration":
+        created, ended = row.about.get("created"), row.about.get("ended") or (facts.heard if facts else None)
+        return ended - created if isinstance(created, (int, float)) and isinstance(ended, (int, float)) else None
+    if column == "updated":
+        return facts.heard if facts is not None else row.about.get("ended")
+    if column == "progress":
+        at, total = progress_of(row, facts)
+        return at / total if at is not None and total else None
+    return row.about.get(column)
+
+
+def progress_of(row: RunRow, facts: Facts | None) -> tuple[int | None, int | None]:
+    """(the last reading of the run's usual axis, how far it is to go)."""
+    axis = axis_of(row, facts)
+    total = (row.about.get("total") or {}).get(axis)
+    at = facts.clocks.get(axis) if facts is not None else None
+    return at, int(total) if isinstance(total, (int, float)) and not isinstance(total, bool) and total == total and abs(
+        total
+    ) < 2**62 else None
+
+
+def axis_of(row: RunRow, facts: Facts | None) -> str:
+    """The clock that a run is usually seen along."""
+    total = row.about.get("total")
+    if isinstance(total, Mapping) and total:
+        return str(next(iter(total)))
+    known = facts.clocks if facts is not None else {}
+    return next(
+        (clock for clock in ("env_step", "gradient_step", "train_iter", "epoch", "step", *known) if clock in known),
+        "time",
+    )
+
+
+def cell_of(column: str, row: RunRow, facts: Facts | None) -> Any:
+    """What stands in a cell, for JSON."""
+    value = value_of(column, row, facts)
+    return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
+
+
+def sort_key(value: Any) -> tuple[int, Any]:
+    """Numbers before texts before other things before nothing (NaN is nothing); always comparable."""
+    if value is None or (isinstance(value, float) and value != value):
+        return (3, 0)
+    if isinstance(value, bool):
+        return (0, int(value))
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (1, value.casefold()) if isinstance(value, str) else (2, json.dumps(value, sort_keys=True, default=repr))
+
+
+def common(values: Sequence[Any]) -> Any:
+    """One value for all, or how many there are."""
+    words: dict[str, Any] = {}
+    for value in values:
+        words.setdefault(json.dumps(value, sort_keys=True, default=repr), value)
+    if len(words) == 1:
+        return plain(next(iter(words.values())), 200)
+    return {"distinct": len(words), "values": [plain(value, 60) for value in sorted(words.values(), key=sort_key)[:5]]}
+
+
+def _at(config: Mapping[str, Any], path: str) -> Any:
+    if path in config:
+        return config[path]
+    found: Any = config
+    for part in path.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return flat(config).get(path)
+        found = found[part]
+    return found

@@ -1,0 +1,76 @@
+"""One question of the API: its address, what may be asked, what is answered, and who answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rollbook.server.hall import Hall
+from rollbook.server.schemas.common import Ask
+
+__all__ = ["Download", "Endpoint", "Streamed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer in pieces, made while it is sent.
+
+    Attributes:
+      media_type: what it is.
+      pieces: made one after the other, in a thread.
+      filename: a name to save it under; None: it is shown, not saved.
+    """
+
+    media_type: str
+    pieces: Iterator[bytes]
+    filename: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file as it is.
+
+    Attributes:
+      path: where it lies; inside the run it was asked of, and no link out of it.
+      media_type: a type that no browser executes.
+      attachment: whether it is only to be saved.
+    """
+
+    path: str
+    media_type: str
+    attachment: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A route of the API.
+
+    Attributes:
+      method, path: HTTP method, and address with {names}.
+      ask: what may be asked: names of the path, then the query (GET, DELETE) or the JSON body (POST, PUT).
+      answer: the shape of the answer, or the media type of one that is no JSON.
+      work: gives the answer; runs in a thread.
+      summary: one sentence.
+      entries: for frames, the shape of an entry.
+      edits: whether it changes something: needs the edit token.
+      large: whether the body may be a large one.
+      errors: the statuses that may come instead.
+    """
+
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: str
+    ask: type[Ask]
+    answer: type[Any] | str
+    work: Callable[[Hall, Any], Any]
+    summary: str
+    entries: type[Any] | None = None
+    edits: bool = False
+    large: bool = False
+    errors: tuple[int, ...] = field(default=(400, 401, 403, 404, 413, 422, 429, 500, 504))
+
+    @property
+    def path_names(self) -> list[str]:
+        """The names in the address."""
+        return re.findall(r"\{(\w+)(?::\w+)?\}", self.path)

@@ -1,0 +1,137 @@
+"""The newest values of runs for the table: read once per change, ahead of the asker where many are wanted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rollbook.book.book import Book
+from rollbook.errors import RollbookError
+from rollbook.server.catalogue import RunRow
+from rollbook.server.readers import Readers, stamp_of
+
+__all__ = ["Facts", "FactsShelf"]
+
+_MOST_WAITING = 20_000
+_LASTING_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Facts:
+    """What was read of one run.
+
+    Attributes:
+      stamp: of the run when it was read; looked_at: when its stamp was looked at (monotonic seconds).
+      latest: key -> newest value; clocks: the highest known reading of each clock.
+      heard: unix seconds of the newest row.
+      extremes: key -> (smallest, largest), as far as they were asked for.
+    """
+
+    stamp: Any
+    looked_at: float
+    latest: dict[str, Any] = field(default_factory=dict)
+    clocks: dict[str, int] = field(default_factory=dict)
+    heard: float | None = None
+    extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+class FactsShelf:
+    """Facts by run. Any thread may ask; a thread of its own reads what nobody should wait for.
+
+    Args:
+      readers: the open books.
+      changed: called when facts that somebody asked for have come.
+    """
+
+    def __init__(self, readers: Readers, changed: Callable[[], None]) -> None:
+        self._readers, self._changed = readers, changed
+        self._facts: dict[str, Facts] = {}
+        self._waiting: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
+        self._lock = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self.version = 0
+
+    def known(self, row: RunRow) -> Facts | None:
+        """What is known of a run, maybe a moment old; None if nothing was read yet."""
+        return self._facts.get(row.folder)
+
+    def now(self, row: RunRow, extremes: Iterable[str] = ()) -> Facts:
+        """The facts of a run, read in this thread where they are not known."""
+        facts = self._facts.get(row.folder)
+        if facts is None or time.monotonic() - facts.looked_at > _LASTING_SECONDS:
+            stamp = stamp_of(row.folder)
+            if facts is None or facts.stamp != stamp:
+                facts = self._read(row, stamp)
+            else:
+                facts.looked_at = time.monotonic()
+        missing = [key for key in extremes if key not in facts.extremes and key in facts.latest]
+        if missing:
+            with self._readers.book(row.folder) as book:
+                for key in missing:
+                    facts.extremes[key] = _extremes(book, key)
+        return facts
+
+    def is_fresh(self, row: RunRow) -> bool:
+        """Whether a run's facts need no reading now."""
+        facts = self._facts.get(row.folder)
+        return facts is not None and (not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS)
+
+    def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = ()) -> int:
+        """Have facts read in the background; how many are to come."""
+        keys = [*extremes] or [""]
+        with self._lock:
+            for row in rows:
+                for key in keys:
+                    if len(self._waiting) < _MOST_WAITING:
+                        self._waiting.setdefault((row.folder, key), row)
+            if self._waiting and self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="rollbook-facts", daemon=True)
+                self._thread.start()
+            return len(self._waiting)
+
+    def _work(self) -> None:
+        told = time.monotonic()
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    break
+                (_, key), row = self._waiting.popitem(last=False)
+            try:
+                self.now(row, [key] if key else [])
+            except (RollbookError, OSError):
+                self._facts.setdefault(row.folder, Facts(None, time.monotonic()))
+            if time.monotonic() - told > 0.5:
+                told = time.monotonic()
+                self._tell()
+        self._tell()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed()
+
+    def _read(self, row: RunRow, stamp: Any) -> Facts:
+        facts = Facts(stamp, time.monotonic())
+        with self._readers.book(row.folder) as book:
+            for key, (value, clocks, heard) in book.latest().items():
+                facts.latest[key] = value
+                facts.heard = max(heard, facts.heard or heard)
+                for clock, reading in clocks.items():
+                    facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
+        self._facts[row.folder] = facts
+        return facts
+
+
+def _extremes(book: Book, key: str) -> tuple[float, float]:
+    try:
+        series = book.series(key, points=1)
+    except RollbookError:
+        return (float("nan"), float("nan"))
+    finite = series.count > 0
+    if not finite.any():
+        return (float("nan"), float("nan"))
+    return float(series.min[finite].min()), float(series.max[finite].max())

@@ -1,0 +1,121 @@
+"""Arrays on their way to a browser: a small JSON header and raw little-endian numbers.
+
+bytes 0-3    RBF1
+bytes 4-7    uint32 H, bytes of the header
+bytes 8-11   uint32 P, bytes of the payload
+bytes 12-15  zero
+H bytes      JSON, padded with spaces; 16 + H and P are multiples of 8
+P bytes      arrays, each at a multiple of 8
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.server.schemas.curves import Array
+
+__all__ = ["MEDIA_TYPE", "Frame", "unpack"]
+
+MEDIA_TYPE = "application/x-rollbook-frames"
+NDArray = npt.NDArray[Any]
+
+_KINDS = {"f8": "<f8", "f4": "<f4", "u4": "<u4", "i4": "<i4", "u2": "<u2", "u1": "|u1"}
+_HEAD = struct.Struct("<4sIII")
+_SMALLEST_SPREAD = 1e-30
+
+
+class Frame:
+    """One frame while it is filled: entries with their arrays."""
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def exact(self, values: NDArray) -> Array:
+        """An array as float64."""
+        return self._add(np.ascontiguousarray(values, dtype="<f8"), "f8")
+
+    def counts(self, values: NDArray) -> Array:
+        """Whole numbers from 0 on, in as few bytes as hold them."""
+        top = int(values.max()) if len(values) else 0
+        kind = "u1" if top < 1 << 8 else "u2" if top < 1 << 16 else "u4"
+        return self._add(np.minimum(values, 0xFFFFFFFF).astype(_KINDS[kind]), kind)
+
+    def near(self, values: NDArray, base: float) -> Array:
+        """An array as float32 around a base: what is lost is a ten-millionth of the distance from the base.
+
+        Args:
+          base: a number amid the values; the same one for min, mean and max of a curve.
+        """
+        if not np.isfinite(base):
+            return self.exact(values)
+        with np.errstate(over="ignore", invalid="ignore"):
+            small = (values - base).astype("<f4")
+            if not np.array_equal(np.isfinite(small), np.isfinite(values)):  # beyond float32
+                return self.exact(values)
+        array = self._add(small, "f4")
+        array.b = float(base)
+        return array
+
+    def steps(self, values: NDArray) -> Array:
+        """Places along an axis as 65,535 equal steps: a thirtieth of a pixel on a wide screen."""
+        finite = len(values) > 0 and bool(np.isfinite(values).all())
+        low, high = (float(values.min()), float(values.max())) if finite else (0.0, 0.0)
+        if not finite or not np.isfinite(high - low) or high - low < _SMALLEST_SPREAD:
+            return self.exact(values)
+        step = (high - low) / 65_535
+        array = self._add(np.rint((values - low) / step).astype("<u2"), "u2")
+        array.b, array.s = low, step
+        return array
+
+    def pack(self, *, last: bool, took_ms: float) -> bytes:
+        """The frame as bytes."""
+        header = msgspec.json.encode({"entries": self.entries, "last": last, "took_ms": took_ms})
+        header += b" " * (-len(header) % 8)
+        return b"".join([_HEAD.pack(b"RBF1", len(header), self._size, 0), header, *self._parts])
+
+    def _add(self, values: NDArray, kind: Any) -> Array:
+        raw = values.tobytes()
+        array = Array(o=self._size, n=len(values), t=kind)
+        self._parts += [raw, bytes(-len(raw) % 8)]
+        self._size += len(raw) + -len(raw) % 8
+        return array
+
+
+def unpack(body: bytes) -> list[tuple[dict[str, Any], dict[int, dict[str, NDArray]]]]:
+    """Frames taken apart: (header, {number of the entry: {name: array}}) of each. For tests and scripts."""
+    found = []
+    place = 0
+    while place < len(body):
+        magic, header_size, size, _ = _HEAD.unpack_from(body, place)
+        if magic != b"RBF1":
+            raise ValueError(f"no frame at byte {place}")
+        start = place + _HEAD.size + header_size
+        header = msgspec.json.decode(body[place + _HEAD.size : start])
+        arrays = {
+            number: {
+                name: _array(body, start, entry)
+                for group in ("arrays", "bad")
+                for name, entry in (
+                    ((f"{group}." if group == "bad" else "") + n, e) for n, e in (each.get(group) or {}).items()
+                )
+            }
+            for number, each in enumerate(header["entries"])
+        }
+        found.append((header, arrays))
+        place = start + size
+    return found
+
+
+def _array(body: bytes, start: int, entry: dict[str, Any]) -> NDArray:
+    raw = np.frombuffer(body, dtype=_KINDS[entry["t"]], count=entry["n"], offset=start + entry["o"])
+    if "b" not in entry and "s" not in entry:
+        return raw
+    scaled: NDArray = entry.get("b", 0.0) + entry.get("s", 1.0) * raw.astype(np.float64)
+    return scaled

@@ -1,0 +1,135 @@
+"""What all rooms of the server share: settings, which runs there are, open books, and what was computed before."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rollbook.book.book import Book
+from rollbook.server.catalogue import Catalogue, RunRow
+from rollbook.server.facts import FactsShelf
+from rollbook.server.readers import Readers, stamp_of
+from rollbook.server.refusals import Refused
+from rollbook.server.settings import Settings
+
+__all__ = ["Hall", "Shelf"]
+
+
+class Shelf:
+    """Finished answers by what they were made from, the least used thrown away first. Any thread may ask.
+
+    Args:
+      most_bytes: how much is kept.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._size = most_bytes, 0
+        self._items: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes kept."""
+        return self._size
+
+    def get(self, key: Any) -> Any:
+        """What was kept under a key, None if nothing."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None:
+                return None
+            self._items.move_to_end(key)
+            return item[0]
+
+    def put(self, key: Any, value: Any, size: int) -> None:
+        """Keep something of so many bytes."""
+        if size > self._most // 8:
+            return
+        with self._lock:
+            old = self._items.pop(key, None)
+            self._size += size - (old[1] if old is not None else 0)
+            self._items[key] = (value, size)
+            while self._size > self._most:
+                _, (_, freed) = self._items.popitem(last=False)
+                self._size -= freed
+
+
+class Hall:
+    """The middle of the server.
+
+    Args:
+      settings: how it was started.
+    Attributes:
+      identity: another one for each server, so that a page knows when it talks to a new one.
+      catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
+      listeners: called, in any thread, when numbers of the table have come that were asked for.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.limits = settings, settings.limits
+        self.identity = secrets.token_hex(6)
+        self.catalogue = Catalogue(settings.roots)
+        self.readers = Readers(self.limits.open_books)
+        self.shelf = Shelf(self.limits.cache_bytes)
+        self.listeners: list[Callable[[], None]] = []
+        self.facts = FactsShelf(self.readers, self._facts_came)
+
+    def _facts_came(self) -> None:
+        for listener in list(self.listeners):
+            listener()
+
+    @property
+    def title(self) -> str:
+        """Where the runs lie, short."""
+        home = os.path.expanduser("~")
+        words = [
+            root.replace(home, "~", 1) if root.startswith(home + os.sep) else root for root in self.catalogue.roots
+        ]
+        return words[0] + (f" and {len(words) - 1} more" if len(words) > 1 else "")
+
+    @property
+    def only(self) -> str | None:
+        """The run that the server was started for, if it was for one."""
+        roots = self.catalogue.roots
+        if len(roots) != 1 or not os.path.isfile(os.path.join(roots[0], "run.json")):
+            return None
+        return next(iter(self.catalogue.snapshot(5.0).rows), None)
+
+    def row(self, run: str) -> RunRow:
+        """The run of that name in the API."""
+        return self.catalogue.row(run)
+
+    def rows(self, runs: Sequence[str]) -> list[RunRow]:
+        """Several of them.
+
+        Raises:
+          Refused: more than may be asked for at once, or one that there is not.
+        """
+        if len(runs) > self.limits.runs:
+            raise Refused(
+                "too_large", f"{len(runs):,} runs were asked for; at most {self.limits.runs:,} at once", "Choose fewer."
+            )
+        return [self.row(run) for run in dict.fromkeys(runs)]
+
+    @contextmanager
+    def book(self, row: RunRow) -> Iterator[Book]:
+        """The book of a run, lent to this thread alone."""
+        with self.readers.book(row.folder) as book:
+            yield book
+
+    def remembered(
+        self, what: Any, row: RunRow, make: Callable[[Book], Any], size: Callable[[Any], int] | int = 1_000
+    ) -> Any:
+        """What `make` gives for a run's book, kept until the run holds something new."""
+        key = (what, row.folder, stamp_of(row.folder))
+        found = self.shelf.get(key)
+        if found is None:
+            with self.book(row) as book:
+                found = make(book)
+            self.shelf.put(key, found, size(found) if callable(size) else size)
+        return found

@@ -1,0 +1,88 @@
+"""What the chosen runs hold: their keys, what may be the x-axis, and which tables have rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from rollbook.book.book import Book
+from rollbook.errors import RollbookError
+from rollbook.server.cells import plain
+from rollbook.server.columns import axis_of
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.schemas.runs import Axis, Key, KeysAnswer, KeysAsk
+from rollbook.tables import TABLES
+
+__all__ = ["ENDPOINTS", "contents"]
+
+
+class Contents(NamedTuple):
+    """What one run holds."""
+
+    keys: list[str]
+    canonical: dict[str, str]
+    clocks: list[str]
+    tables: dict[str, int]
+
+
+def contents(hall: Hall, row: Any) -> Contents:
+    """What a run holds, kept until it holds something new."""
+    found: Contents = hall.remembered("contents", row, _contents, lambda found: 100 * len(found.keys) + 1_000)
+    return found
+
+
+def _contents(book: Book) -> Contents:
+    tables = book.files.read(
+        list(_TABLES), lambda pieces: {name: sum(p.rows for p in pieces[name]) for name in _TABLES}
+    )
+    clocks = {clock for _, known, _ in book.latest().values() for clock in known}
+    canonical = {key: name for name, key in book.canonical().items()}
+    return Contents(book.keys(), canonical, [c for c in book.clocks if c in clocks], tables)
+
+
+_TABLES = tuple(TABLES)
+
+
+def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
+    """The keys, axes and tables of some runs together."""
+    rows = hall.rows(ask.runs)
+    have: Counter[str] = Counter()
+    clocks: Counter[str] = Counter()
+    tables: Counter[str] = Counter()
+    usual: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for row in rows:
+        try:
+            found = contents(hall, row)
+        except (RollbookError, OSError):  # its page says what is wrong with it
+            continue
+        have.update(found.keys)
+        clocks.update(found.clocks)
+        tables.update(table for table, n in found.tables.items() if n)
+        names.update(found.canonical)
+        axis = axis_of(row, None)
+        usual[axis if axis in found.clocks else next(iter(found.clocks), "time")] += 1
+    axes = [Axis(x=plain(c), label=plain(c), kind="clock", runs=n) for c, n in clocks.most_common()]
+    axes += [
+        Axis(x="relative", label="time since start", kind="relative", runs=len(rows)),
+        Axis(x="time", label="wall time", kind="time", runs=len(rows)),
+    ]
+    return KeysAnswer(
+        keys=[
+            Key(
+                key=plain(key),
+                scope=plain(key.partition("/")[0] if "/" in key else ""),
+                name=plain(key.partition("/")[2] or key),
+                runs=n,
+                canonical=names.get(key),
+            )
+            for key, n in sorted(have.items())
+        ],
+        axes=axes,
+        default_x=usual.most_common(1)[0][0] if usual else "time",
+        tables=dict(tables),
+    )
+
+
+ENDPOINTS = [Endpoint("POST", "/api/keys", KeysAsk, KeysAnswer, keys, "The keys, axes and tables of some runs")]

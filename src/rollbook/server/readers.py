@@ -1,0 +1,138 @@
+"""Open books, shared by all requests: one reader a run, used by one request at a time, the least used closed first."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rollbook.book.book import Book
+
+__all__ = ["Readers", "stamp_of"]
+
+Stamp = tuple[object, ...]
+
+
+class _Seat:
+    """One book and who reads in it."""
+
+    __slots__ = ("book", "lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.book: Book | None = None
+        self.users = 0
+
+
+class Readers:
+    """Books by folder. Any thread may ask; each book is lent to one at a time.
+
+    Args:
+      most: how many stay open beyond those that are being read.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._seats: OrderedDict[str, _Seat] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    @contextmanager
+    def book(self, folder: str) -> Iterator[Book]:
+        """The book of a run's folder, for as long as the block lasts.
+
+        Raises:
+          NotARun, NewerFormat: see `Book`.
+        """
+        with self._lock:
+            seat = self._seats.get(folder)
+            if seat is None:
+                seat = self._seats[folder] = _Seat()
+            self._seats.move_to_end(folder)
+            seat.users += 1
+        try:
+            with seat.lock:
+                if seat.book is None:
+                    seat.book = Book(folder)
+                yield seat.book
+        finally:
+            with self._lock:
+                seat.users -= 1
+                if seat.book is None and not seat.users:
+                    self._seats.pop(folder, None)
+                self._shrink()
+
+    def forget(self, folder: str) -> None:
+        """Close a book that nobody reads; its folder is gone."""
+        with self._lock:
+            seat = self._seats.get(folder)
+            if seat is not None and not seat.users:
+                del self._seats[folder]
+
+    def _shrink(self) -> None:
+        if len(self._seats) <= self._most:
+            return
+        for folder in [folder for folder, seat in self._seats.items() if not seat.users]:
+            if len(self._seats) <= self._most:
+                return
+            del self._seats[folder]
+
+
+def stamp_of(folder: str) -> Stamp:
+    """What changes when a run holds something new; a few stats, nothing is read.
+
+    A mapped store raises no file event: while a run is written, its keeper's heartbeat tells of new rows. A run that
+    has journal files and no keeper that was heard of counts as new each second.
+    """
+    data = os.path.join(folder, "data")
+    page, heart = _time_of(os.path.join(folder, "run.json")), _time_of(os.path.join(data, "keeper", "heartbeat"))
+    journal: list[object] = []
+    tables: list[object] = []
+    try:
+        with os.scandir(data) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name == "journal":
+                    journal = _journal(entry.path)
+                elif entry.name != "keeper" and entry.is_dir():
+                    tables.append((entry.name, entry.stat().st_mtime_ns))
+    except OSError:
+        pass
+    unheard = bool(journal) and (heart is None or time.time_ns() - heart > 3_000_000_000)
+    return (page, heart, tuple(journal), tuple(tables), int(time.time()) if unheard and _open(journal) else 0)
+
+
+def _open(journal: list[object]) -> bool:
+    return any(isinstance(entry, tuple) and entry[-1] is False for entry in journal)
+
+
+def _journal(path: str) -> list[object]:
+    """(writer, sizes of its files, whether it closed) of each writer."""
+    found: list[object] = []
+    try:
+        writers = sorted(os.listdir(path))
+    except OSError:
+        return found
+    for writer in writers:
+        total, names, closed = 0, 0, False
+        try:
+            with os.scandir(os.path.join(path, writer)) as entries:
+                for entry in entries:
+                    closed |= entry.name == "closed.json"
+                    total += entry.stat().st_size
+                    names += 1
+        except OSError:
+            continue
+        found.append((writer, total, names, closed))
+    return found
+
+
+def _time_of(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None

@@ -1,0 +1,360 @@
+"""Curves of runs: many keys of many runs in one answer, each as raw rows or as an envelope that costs its pixels."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.book.book import Book
+from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.errors import BadInput, RollbookError, UnknownKey
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import plain
+from rollbook.server.endpoint import Endpoint, Streamed
+from rollbook.server.frames import MEDIA_TYPE, Frame
+from rollbook.server.hall import Hall
+from rollbook.server.readers import stamp_of
+from rollbook.server.refusals import Refused, words_of
+from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesEntry
+
+__all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
+
+NDArray = npt.NDArray[Any]
+
+ROWS_A_POINT = 4
+"""Up to so many rows a point are sent as they are: a zigzag of minima and maxima would show waves that are none."""
+_OVERVIEW = 512
+_TAIL = 0.05
+"""Quantiles between which a curve's usual values lie."""
+
+
+class Reach(NamedTuple):
+    """Which part of a series, and how finely."""
+
+    x: str | None
+    points: int
+    start: float | None
+    stop: float | None
+
+
+class Found(NamedTuple):
+    """A series as it was read.
+
+    Attributes:
+      series: its points; is_raw: whether they are rows.
+      span: (first, last) x of the whole series.
+    """
+
+    series: Series
+    is_raw: bool
+    span: tuple[float, float] | None
+
+
+def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
+    """Frames, one a key."""
+    rows = hall.rows(ask.runs)
+    keys = list(dict.fromkeys(ask.keys))
+    limits = hall.limits
+    if len(rows) * len(keys) > limits.series:
+        raise Refused(
+            "too_large",
+            f"{len(rows)} runs x {len(keys)} keys; at most {limits.series:,} curves at once",
+            "Ask in parts.",
+        )
+    check_points(ask.points, limits.points)
+    if len(rows) * len(keys) * ask.points > limits.total_points * ROWS_A_POINT:
+        raise Refused(
+            "too_large",
+            f"{len(rows) * len(keys):,} curves of {ask.points} points are too many",
+            "Ask for fewer points.",
+        )
+    check_range(ask.start, ask.stop)
+    fields: list[str] = list(dict.fromkeys(ask.fields))
+    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields))
+
+
+def check_points(points: int, most: int) -> None:
+    """Raises: Refused or BadInput: no such number of points."""
+    if points < 1:
+        raise BadInput(f"points={points}: ask for at least 1")
+    if points > most:
+        raise Refused("too_large", f"points={points:,}; at most {most:,}")
+
+
+def check_range(start: float | None, stop: float | None) -> None:
+    """Raises: BadInput: a range that is none."""
+    for name, end in (("start", start), ("stop", stop)):
+        if end is not None and not np.isfinite(end):
+            raise BadInput(f"{name}={end}: a finite number, or null for no end")
+    if start is not None and stop is not None and stop < start:
+        raise BadInput(f"start={start:g} lies behind stop={stop:g}")
+
+
+def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]) -> Iterator[bytes]:
+    reach = Reach(ask.x, ask.points, ask.start, ask.stop)
+    if not keys or not rows:
+        yield Frame().pack(last=True, took_ms=0.0)
+    for number, key in enumerate(keys):
+        began = time.perf_counter()
+        frame = Frame()
+        for row in rows:
+            frame.entries.append(_entry(hall, row, key, reach, ask.attempts, fields, frame))
+            if ask.ghosts:
+                frame.entries += _ghosts(hall, row, key, reach, fields, frame)
+        yield frame.pack(last=number + 1 == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
+
+
+def _entry(
+    hall: Hall, row: RunRow, key: str, reach: Reach, attempts: Any, fields: list[str], frame: Frame
+) -> SeriesEntry:
+    try:
+        found, version = read_series(hall, row, key, reach, attempts)
+    except UnknownKey as err:
+        kind = "none"
+        missing = _lacks(hall, row, key)
+        error = None if missing else _said(err)
+        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind=kind, error=error)  # type: ignore[arg-type]
+    except (RollbookError, OSError) as err:
+        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind="none", error=_said(err))
+    entry = SeriesEntry(
+        run=row.key,
+        key=key,
+        x=plain(axis_name(reach.x, found.series.axis)),
+        kind="none",
+        span=found.span,
+        version=version,
+    )
+    if found.span is None and reach.x is not None:
+        entry.error = EntryError(
+            code="unknown_key", message=f"no row of {key!r} has a reading of {reach.x!r}", hint="Choose another axis."
+        )
+    _fill(entry, found, fields, frame)
+    return entry
+
+
+def axis_name(asked: str | None, used: str) -> str:
+    """The axis in the words of the API."""
+    return "relative" if asked == "relative" else used
+
+
+def _lacks(hall: Hall, row: RunRow, key: str) -> bool:
+    """Whether a run simply has no such key."""
+    try:
+        with hall.book(row) as book:
+            return key not in {*book.keys(), *book.canonical()}
+    except (RollbookError, OSError):
+        return False
+
+
+def _said(err: BaseException) -> EntryError:
+    words = words_of(err)
+    return EntryError(code=words.code, message=words.message, hint=words.hint)
+
+
+def read_series(hall: Hall, row: RunRow, key: str, reach: Reach, attempts: Any = "effective") -> tuple[Found, str]:
+    """A key of a run within reach, and the version of what it was read from.
+
+    Raises:
+      UnknownKey: the run has no such key or axis. RollbookError: it cannot be read.
+    """
+    stamp = stamp_of(row.folder)
+    which = tuple(attempts) if isinstance(attempts, list) else attempts
+    known = ("series", row.folder, stamp, key, reach, which)
+    found = hall.shelf.get(known)
+    if found is None:
+        with hall.book(row) as book:
+            found = _read(book, key, reach, attempts, started(row))
+        hall.shelf.put(known, found, 40 * len(found.series) + 500)
+    return found, version_of(stamp)
+
+
+def started(row: RunRow) -> float:
+    """When a run began: where its relative time is 0."""
+    created = row.about.get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def version_of(stamp: object) -> str:
+    """A short word for a stamp."""
+    return hashlib.blake2b(repr(stamp).encode(), digest_size=6).hexdigest()
+
+
+def _read(book: Book, key: str, reach: Reach, attempts: Any, began: float) -> Found:
+    relative = reach.x == "relative"
+    shift = began if relative else 0.0
+    x = "time" if relative else reach.x
+    start = None if reach.start is None else reach.start + shift
+    stop = None if reach.stop is None else reach.stop + shift
+    fine = reach.points * ROWS_A_POINT
+    series = book.series(key, x=x, points=fine, start=start, stop=stop, attempts=attempts)
+    is_raw = bool(np.all(series.count + (series.bad if series.bad is not None else 0) <= 1))
+    if not is_raw and int(series.count.sum()) + series.non_finite <= fine:
+        series, is_raw = book.series(key, x=x, start=start, stop=stop, attempts=attempts), True
+    elif not is_raw:
+        series = _coarser(series, reach.points, start, stop)
+    whole = series
+    if reach.start is not None or reach.stop is not None:
+        whole = book.series(key, x=x, points=_OVERVIEW, attempts=attempts)
+    if shift:
+        series = _shifted(series, shift)
+        whole = series if whole is series else _shifted(whole, shift)
+    return Found(series, is_raw, _ends(whole.x))
+
+
+def _coarser(series: Series, points: int, start: float | None, stop: float | None) -> Series:
+    """An envelope of fewer points; the same equal stretches of the axis, several to one."""
+    empty = series.count == 0
+    buckets = Buckets(
+        series.x,
+        series.x,
+        np.where(empty, np.inf, series.min),
+        np.where(empty, -np.inf, series.max),
+        np.where(empty, 0.0, series.mean * series.count),
+        series.count,
+        series.bad if series.bad is not None else np.zeros(len(series), dtype=np.int64),
+    )
+    return reduce_points(buckets, points, series.axis, start, stop)
+
+
+def _shifted(series: Series, shift: float) -> Series:
+    return Series(
+        series.x - shift, series.mean, series.min, series.max, series.count, series.axis, series.non_finite, series.bad
+    )
+
+
+def _ends(x: NDArray) -> tuple[float, float] | None:
+    finite = x[np.isfinite(x)] if x.dtype.kind == "f" else x
+    return (float(finite.min()), float(finite.max())) if len(finite) else None
+
+
+def _fill(entry: SeriesEntry, found: Found, fields: list[str], frame: Frame) -> None:
+    """Put the numbers of a series into a frame and say in its entry where they are."""
+    series = found.series
+    entry.n, entry.non_finite = len(series), series.non_finite
+    entry.rows = int(series.count.sum()) + series.non_finite
+    if not len(series):
+        return
+    entry.y_span, entry.robust = _y_ranges(series)
+    if found.is_raw:
+        entry.kind = "raw"
+        entry.arrays = {"x": frame.exact(series.x), "y": frame.exact(series.mean)}
+    else:
+        entry.kind = "envelope"
+        entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(series, fields, frame)}
+    if series.non_finite and series.bad is not None:
+        places = np.flatnonzero(series.bad)
+        entry.bad = {"x": frame.exact(series.x[places]), "count": frame.counts(series.bad[places])}
+        if found.is_raw:
+            values = series.mean[places]
+            kinds = np.where(np.isnan(values), 0, np.where(values > 0, 1, 2))
+            entry.bad["kind"] = frame.counts(kinds)
+
+
+def _numbers(series: Series, fields: list[str], frame: Frame) -> dict[str, Array]:
+    finite = series.mean[np.isfinite(series.mean)]
+    base = float(np.median(finite)) if len(finite) else 0.0
+    found: dict[str, Array] = {}
+    for name in fields:
+        values = getattr(series, name)
+        found[name] = frame.counts(values) if name == "count" else frame.near(values, base)
+    return found
+
+
+def _y_ranges(series: Series) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """(smallest, largest) finite value, and the same without outliers."""
+    low, high = series.min[np.isfinite(series.min)], series.max[np.isfinite(series.max)]
+    if not len(low) or not len(high):
+        return None, None
+    ends = float(low.min()), float(high.max())
+    usual = series.mean[np.isfinite(series.mean)]
+    if not len(usual):
+        return ends, ends
+    first, last = np.quantile(usual, [_TAIL, 1 - _TAIL])
+    margin = float(last - first) / 2
+    if not margin > 0:
+        return ends, ends
+    return ends, (max(ends[0], float(first) - margin), min(ends[1], float(last) + margin))
+
+
+def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame) -> list[SeriesEntry]:
+    """What rewinds abandoned, an entry for each attempt that lost rows."""
+    if int(row.about.get("attempts") or 0) < 2:
+        return []
+    found = []
+    for attempt, since in _abandoned(hall, row):
+        try:
+            series = _ghost(hall, row, key, reach, attempt, since)
+        except (RollbookError, OSError):
+            continue
+        if not len(series):
+            continue
+        is_raw = bool(np.all(series.count <= 1))
+        entry = SeriesEntry(run=row.key, key=key, x=axis_name(reach.x, series.axis), kind="none", ghost=attempt)
+        _fill(entry, Found(series, is_raw, None), fields, frame)
+        found.append(entry)
+    return found
+
+
+def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
+    """(attempt, unix seconds after which its rows do not count; None: none of them does)."""
+    with hall.book(row) as book:
+        entries = {int(entry["n"]): entry for entry in book.attempts if type(entry.get("n")) is int}
+    chain: dict[int, float | None] = {}
+    number, cut = max(entries, default=0), None
+    while number in entries and number not in chain:
+        chain[number] = cut
+        said = entries[number].get("cut")
+        moment = said.get("time") if isinstance(said, dict) else None
+        cut = moment / 1e9 if isinstance(moment, (int, float)) else None
+        parent = entries[number].get("parent")
+        number = parent if type(parent) is int else 0
+    found: list[tuple[int, float | None]] = []
+    for attempt in sorted(entries):
+        if attempt not in chain:
+            found.append((attempt, None))
+        elif chain[attempt] is not None:
+            found.append((attempt, chain[attempt]))
+    return found
+
+
+def _ghost(hall: Hall, row: RunRow, key: str, reach: Reach, attempt: int, since: float | None) -> Series:
+    with hall.book(row) as book:
+        x = "time" if reach.x in ("time", "relative") else reach.x or book.series(key, points=1).axis
+        around = None if since is None else since - 1
+        table = book.arrays([key], x=x, since=around, attempts=[attempt])
+        if since is not None:  # by the rows themselves: a cut is exact to the row, its time only to the microsecond
+            counts = book.arrays([key], x=x, since=around)["time"]
+            lost = ~np.isin(table["time"], counts)
+            table = {name: cells[lost] for name, cells in table.items()}
+    values = table[key].astype(np.float64)
+    axis = table[x]
+    xs = axis.astype(np.int64) / 1e6 if axis.dtype.kind == "M" else axis.astype(np.float64)
+    if reach.x == "relative":
+        xs = xs - started(row)
+    inside = np.ones(len(xs), dtype=bool)
+    if reach.start is not None:
+        inside &= xs >= reach.start
+    if reach.stop is not None:
+        inside &= xs < reach.stop
+    xs, values = xs[inside], values[inside]
+    if len(xs) <= reach.points * ROWS_A_POINT:
+        return raw_series(xs, values, x)
+    return reduce_points(Buckets.of_rows(xs, values), reach.points, x, None, None)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/api/series",
+        SeriesAsk,
+        MEDIA_TYPE,
+        many_series,
+        "Many keys of many runs, one frame a key",
+        entries=SeriesEntry,
+    ),
+]

@@ -1,0 +1,142 @@
+"""A server that listens: in this thread for `rollbook ui`, in one of its own for notebooks and the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import quote
+
+import uvicorn
+
+from rollbook.errors import RollbookError
+from rollbook.server.app import make_app
+from rollbook.server.settings import Settings, is_loopback
+
+__all__ = ["Listening", "address_of", "listen", "prepared"]
+
+
+def prepared(settings: Settings) -> Settings:
+    """The settings with a token where the address can be reached from other machines."""
+    if settings.token is None and not is_loopback(settings.host):
+        return replace(settings, token=secrets.token_urlsafe(24))
+    return settings
+
+
+def address_of(settings: Settings, *, with_token: bool = True) -> str:
+    """What to open in a browser."""
+    host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
+    host = f"[{host}]" if ":" in host else host
+    token = f"?token={quote(settings.token)}" if with_token and settings.token is not None else ""
+    return f"http://{host}:{settings.port}/{token}"
+
+
+class Listening:
+    """A server whose socket is open.
+
+    Attributes:
+      settings: with the port that it got.
+      address: what to open in a browser.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._socket = _bound(settings.host, settings.port)
+        self.settings = replace(settings, port=int(self._socket.getsockname()[1]))
+        config = uvicorn.Config(
+            make_app(self.settings),
+            log_level=logging.WARNING,
+            access_log=False,
+            server_header=False,
+            ws="websockets-sansio" if _knows_sansio() else "auto",
+            ws_max_size=64 * 1024,
+            ws_ping_interval=20.0,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=1,
+            lifespan="on",
+            proxy_headers=False,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser, token included."""
+        return address_of(self.settings)
+
+    def run(self) -> None:
+        """Serve until Ctrl-C."""
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def start(self) -> None:
+        """Serve in a thread of its own; returns when it answers."""
+        ready = threading.Event()
+        server = self._server
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+
+        def work() -> None:
+            import asyncio
+
+            async def serve() -> None:
+                task = asyncio.ensure_future(server._serve(sockets=[self._socket]))
+                while not server.started and not task.done():
+                    await asyncio.sleep(0.01)
+                ready.set()
+                await task
+
+            try:
+                asyncio.run(serve())
+            finally:
+                ready.set()
+                self._socket.close()
+
+        self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
+        self._thread.start()
+        ready.wait(20)
+        if not server.started:
+            raise RollbookError(f"the page could not be served on {self.address}")
+
+    def stop(self) -> None:
+        """End a server that `start` began."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(10)
+
+
+@contextlib.contextmanager
+def listen(settings: Settings) -> Iterator[Listening]:
+    """A server in a thread of its own, for as long as the block lasts."""
+    server = Listening(prepared(settings))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host.strip("[]"), port))
+    except OSError as err:
+        sock.close()
+        raise RollbookError(
+            f"the page cannot listen on {host}:{port}: {err.strerror or err}. Choose another --port; 0 takes a free one"
+        ) from None
+    sock.listen(128)
+    sock.set_inheritable(False)
+    return sock
+
+
+def _knows_sansio() -> bool:
+    from uvicorn.config import WS_PROTOCOLS
+
+    return "websockets-sansio" in WS_PROTOCOLS

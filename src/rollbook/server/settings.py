@@ -1,0 +1,84 @@
+"""What a server is started with, and how much one request may ask for."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["LIMITS", "Limits", "Settings", "is_loopback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a request and of what the server holds.
+
+    Attributes:
+      body_bytes, board_bytes: of a request.
+      runs, series, points, rows: how many may be asked for at once.
+      total_points: of all series of a request together.
+      seconds: how long an answer may take; sql_seconds, sql_bytes, sql_rows: the same for SQL.
+      at_work, waiting: requests that are worked on, and that may wait.
+      sockets: live connections.
+      open_books: readers that are kept open.
+      cache_bytes: of finished answers that are kept.
+    """
+
+    body_bytes: int = 256 * 1024
+    board_bytes: int = 1024 * 1024
+    runs: int = 2_000
+    series: int = 5_000
+    points: int = 20_000
+    total_points: int = 4_000_000
+    rows: int = 1_000
+    seconds: float = 60.0
+    sql_seconds: float = 20.0
+    sql_bytes: int = 1 << 30
+    sql_rows: int = 10_000
+    at_work: int = 6
+    waiting: int = 200
+    sockets: int = 64
+    open_books: int = 256
+    cache_bytes: int = 64 << 20
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a server was started.
+
+    Attributes:
+      roots: folders of runs, or single runs.
+      host, port: where it listens; port 0 takes a free one.
+      token: what a browser must show; None: nothing, which is right on loopback alone.
+      edit_token: what a change must show; the page asks the server for it, other sites cannot.
+      notebook: whether pages of this machine may embed the page.
+      writable: whether tags, notes and boards may be changed.
+      hosts: further names under which the server may be asked for, such as that of a proxy.
+      page: the folder of the built page; None: the one inside the package.
+      limits: see `Limits`.
+    """
+
+    roots: tuple[str, ...]
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    edit_token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    notebook: bool = False
+    writable: bool = True
+    hosts: frozenset[str] = frozenset()
+    page: Path | None = None
+    limits: Limits = LIMITS
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

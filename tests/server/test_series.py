@@ -1,0 +1,113 @@
+"""Curves as they come over the wire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import rollbook
+from page_server import ROWS
+from rollbook.server.frames import MEDIA_TYPE, Frame, unpack
+
+
+def curves(client: TestClient, **ask: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """(entry, arrays) of each curve."""
+    answer = client.post("/api/series", json=ask)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    return [
+        (entry, arrays[n]) for header, arrays in unpack(answer.content) for n, entry in enumerate(header["entries"])
+    ]
+
+
+def test_one_request_gives_many_keys_of_many_runs(client: TestClient, runs: list[str]) -> None:
+    found = curves(client, runs=runs, keys=["train/return", "update/loss"], points=100)
+    assert [(entry["key"], entry["run"]) for entry, _ in found] == [
+        (key, run) for key in ("train/return", "update/loss") for run in runs
+    ]
+    assert all(entry["kind"] == "envelope" and entry["rows"] == ROWS for entry, _ in found)
+
+
+def test_an_envelope_loses_no_extreme_and_counts_what_is_no_number(
+    client: TestClient, runs: list[str], recorded: Path
+) -> None:
+    ((entry, arrays),) = curves(client, runs=runs[:1], keys=["train/return"], points=200)
+    book = next(book for book in rollbook.open(recorded) if book.id == runs[0])
+    rows = book.series("train/return")
+    finite = rows.mean[np.isfinite(rows.mean)]
+    less_than_a_pixel = np.ptp(finite) * 1e-6
+    assert arrays["min"].min() == pytest.approx(finite.min(), abs=less_than_a_pixel)
+    assert arrays["max"].max() == pytest.approx(finite.max(), abs=less_than_a_pixel)
+    assert entry["y_span"] == [finite.min(), finite.max()]
+    assert entry["non_finite"] == arrays["bad.count"].sum() == np.isnan(rows.mean).sum()
+
+
+def test_few_rows_a_pixel_come_as_they_are(client: TestClient, runs: list[str], recorded: Path) -> None:
+    ((entry, arrays),) = curves(client, runs=runs[:1], keys=["train/return"], points=100, start=900, stop=1_200)
+    book = next(book for book in rollbook.open(recorded) if book.id == runs[0])
+    rows = book.series("train/return", start=900, stop=1_200)
+    assert entry["kind"] == "raw"
+    assert arrays["x"].tolist() == rows.x.tolist()
+    assert np.array_equal(arrays["y"], rows.mean, equal_nan=True)
+    assert arrays["bad.kind"].tolist() == [0]
+
+
+def test_a_key_that_a_run_lacks_is_an_empty_curve_and_no_error(client: TestClient, runs: list[str]) -> None:
+    found = curves(client, runs=runs[:1], keys=["nothing", "train/return"])
+    assert found[0][0]["kind"] == "none"
+    assert "error" not in found[0][0]
+    assert found[1][0]["n"]
+
+
+def test_an_axis_that_a_run_lacks_is_said_in_its_place(client: TestClient, runs: list[str]) -> None:
+    ((entry, _),) = curves(client, runs=runs[:1], keys=["train/return"], x="gradient_step")
+    assert entry["kind"] == "none"
+    assert entry["error"]["code"] == "unknown_key"
+
+
+@pytest.mark.parametrize("axis", ["time", "relative", "update/loss"])
+def test_time_and_other_keys_can_be_the_axis(client: TestClient, runs: list[str], axis: str) -> None:
+    ((entry, arrays),) = curves(client, runs=runs[:1], keys=["train/return"], x=axis, points=50)
+    assert entry["x"] == axis
+    assert entry["n"]
+    if axis == "relative":
+        assert 0 <= arrays["x"].min() < 60
+
+
+def test_too_much_at_once_is_refused(client: TestClient, runs: list[str]) -> None:
+    many = [f"k{n}" for n in range(2_000)]
+    assert client.post("/api/series", json={"runs": runs, "keys": many}).status_code == 413
+    assert client.post("/api/series", json={"runs": runs, "keys": ["a"], "points": 10**7}).status_code == 413
+    assert client.post("/api/series", json={"runs": runs, "keys": ["a"], "points": 0}).status_code == 400
+
+
+def test_float32_around_a_base_keeps_what_a_plot_shows() -> None:
+    frame = Frame()
+    values = 1e9 + np.linspace(0, 1e-3, 1_000)
+    frame.entries.append({"arrays": {"y": frame.near(values, float(np.median(values)))}})
+    frame.entries[0]["arrays"]["far"] = frame.near(np.array([1e300, np.nan, 1.0]), 0.0)
+    ((_, arrays),) = unpack(frame.pack(last=True, took_ms=0))
+    assert np.abs(arrays[0]["y"] - values).max() < 1e-6
+    assert arrays[0]["far"][0] == 1e300
+
+
+def test_what_a_rewind_abandoned_is_a_ghost(tmp_path: Path) -> None:
+    from page_server import client_of
+
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for step in range(100):
+            run.log({"v": step}, env_step=step)
+        identity = run.id
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", run_id=identity, resume="must") as run:
+        run.rewind(env_step=59)
+        for step in range(60, 80):
+            run.log({"v": -step}, env_step=step)
+    with client_of(tmp_path) as client:
+        found = curves(client, runs=[identity], keys=["v"], ghosts=True)
+    assert [entry.get("ghost") for entry, _ in found] == [None, 1]
+    assert found[1][1]["x"].tolist() == list(range(60, 100))
+    assert found[0][1]["y"].tolist() == [*range(60), *(-step for step in range(60, 80))]

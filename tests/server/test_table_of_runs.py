@@ -1,0 +1,131 @@
+"""The table of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from page_server import client_of, record
+
+
+def table(client: TestClient, **ask: Any) -> dict[str, Any]:
+    """The answer to a question about the table, once all its numbers are there."""
+    while True:
+        answer = client.post("/api/runs", json=ask)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        if not found["pending"]:
+            return found
+
+
+def test_every_run_is_a_row_with_its_cells(client: TestClient) -> None:
+    answer = table(client, columns=["config.lr", "last:train/return", "max:update/loss", "config.net.width"])
+    assert answer["total"] == answer["matched"] == answer["rows_total"] == 6
+    for row in answer["rows"]:
+        assert row["kind"] == "run"
+        assert row["status"] == "finished"
+        assert row["cells"]["config.net.width"] == 64
+        assert row["cells"]["max:update/loss"] == 1.0
+        assert row["at"] == 4_999
+        assert row["total"] == 5_000
+
+
+def test_seeds_of_one_configuration_fold_into_one_row(client: TestClient) -> None:
+    answer = table(client, group_by=["auto"], columns=["last:train/return", "seed"])
+    assert [row["kind"] for row in answer["rows"]] == ["group", "group"]
+    assert {row["name"] for row in answer["rows"]} == {"ppo lr 0.0003", "ppo lr 0.001"}
+    assert all(row["cells"]["last:train/return"]["n"] == 3 for row in answer["rows"])
+    assert answer["rows"][0]["cells"]["seed"] == {"distinct": 3, "values": [0, 1, 2]}
+    opened = table(client, group_by=["auto"], open=[answer["rows"][0]["id"]])
+    assert [row["kind"] for row in opened["rows"]] == ["group", "run", "run", "run", "group"]
+    assert opened["rows"][1]["member_of"] == answer["rows"][0]["id"]
+
+
+def test_a_filter_may_ask_for_configuration_and_for_metrics(client: TestClient) -> None:
+    assert table(client, filter="config.lr < 5e-4")["matched"] == 3
+    assert table(client, filter='last("train/return") > 150')["matched"] == 3
+    assert table(client, filter="seed == 1 and config.lr == 1e-3")["matched"] == 1
+
+
+def test_a_filter_that_cannot_be_read_says_where(client: TestClient) -> None:
+    answer = client.post("/api/runs", json={"filter": "config.lr < 3 adn seed == 1"})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["code"] == "bad_input"
+    assert error["at"] == 14
+
+
+def test_a_filter_that_names_an_unknown_field_says_which_one_may_be_meant(client: TestClient) -> None:
+    answer = table(client, filter="config.learning_rate < 3e-4")
+    assert answer["matched"] == 0
+    assert answer["did_you_mean"] == "No run has config.learning_rate. Did you mean config.lr (6 runs)?"
+
+
+def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: TestClient) -> None:
+    up = table(client, sort=[{"column": "last:train/return"}], columns=["last:train/return"])["rows"]
+    values = [row["cells"]["last:train/return"] for row in up]
+    assert values == sorted(values)
+    down = table(client, sort=[{"column": "last:train/return", "descending": True}])["rows"]
+    assert [row["run"] for row in down] == [row["run"] for row in reversed(up)]
+
+
+def test_a_window_holds_no_more_than_was_asked_for(client: TestClient) -> None:
+    whole = [row["id"] for row in table(client)["rows"]]
+    parts = [row["id"] for place in range(0, 6, 4) for row in table(client, offset=place, limit=4)["rows"]]
+    assert parts == whole
+    answer = client.post("/api/runs", json={"limit": 100_000})
+    assert answer.status_code == 413
+
+
+def test_a_search_finds_all_of_its_words_anywhere(client: TestClient) -> None:
+    assert table(client, search="PPO cart")["matched"] == 6
+    assert table(client, search="ppo nothing")["matched"] == 0
+
+
+def test_a_new_run_is_in_the_table_without_a_restart(tmp_path: Path) -> None:
+    with client_of(tmp_path) as client:
+        assert table(client)["total"] == 0
+        record(tmp_path, "late", 0, 1e-3, rows=10)
+        while not (rows := table(client)["rows"]):  # looked at once a second
+            pass
+        assert [row["name"] for row in rows] == ["late"]
+
+
+def test_runs_with_one_id_have_names_of_their_own(tmp_path: Path, recorded: Path) -> None:
+    import shutil
+
+    (source,) = list((recorded / "cartpole").iterdir())[:1]
+    shutil.copytree(source, tmp_path / "a" / source.name)
+    shutil.copytree(source, tmp_path / "b" / source.name)
+    with client_of(tmp_path) as client:
+        names = [row["run"] for row in table(client)["rows"]]
+        assert len(set(names)) == 2
+        for name in names:
+            assert client.get(f"/api/runs/{name}").json()["run"] == name
+
+
+def test_a_linked_folder_outside_of_the_root_is_not_shown(tmp_path: Path, recorded: Path) -> None:
+    (tmp_path / "root").mkdir()
+    try:
+        (tmp_path / "root" / "outside").symlink_to(recorded / "cartpole")
+    except OSError:
+        pytest.skip("no links here")
+    with client_of(tmp_path / "root") as client:
+        assert table(client)["total"] == 0
+
+
+def test_the_picker_of_columns_knows_what_differs(client: TestClient) -> None:
+    answer = client.post("/api/columns", json={}).json()
+    by_name = {entry["column"]: entry for entry in answer["config"]}
+    assert by_name["config.lr"] == {
+        "column": "config.lr",
+        "runs": 6,
+        "distinct": 2,
+        "varies": True,
+        "examples": by_name["config.lr"]["examples"],
+    }
+    assert not by_name["config.net.width"]["varies"]
+    assert {"key": "train/return", "runs": 6} in answer["metrics"]
