@@ -7,14 +7,20 @@ journal needs no separate mask. Nothing has to increase: order and repetition ar
 from __future__ import annotations
 
 import operator
+import sys
+import time
 
 from rollbook.errors import InvalidClock
+from rollbook.foreign import is_foreign
 
-__all__ = ["STANDARD", "UNKNOWN", "as_clock", "check_clock_names"]
+__all__ = ["STANDARD", "UNKNOWN", "as_clock", "check_clock_names", "now"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+now: Callable[[], int] = time.perf_counter_ns if sys.platform == "win32" else time.monotonic_ns
+"""Nanoseconds of the clock that rows carry; the same for all processes of a host."""
 
 UNKNOWN = -(2**63)
 """The int64 that means "this clock is not known for this row"."""
@@ -38,7 +44,9 @@ def as_clock(value: object) -> int | None:
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
+    except TypeError as raised:
+        if is_foreign(raised):
+            raise
         if isinstance(value, (str, bytes, bytearray)):  # float() would read them
             return None
         try:
@@ -46,7 +54,9 @@ def as_clock(value: object) -> int | None:
             if not as_float.is_integer():
                 return None
             number = int(as_float)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError) as raised:
+            if is_foreign(raised):
+                raise
             return None
     return number if UNKNOWN < number < 2**63 else None
 

@@ -12,6 +12,8 @@ import json
 import os
 import stat
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -37,7 +39,9 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
     try:
         content = json.loads(read_regular(path))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError) as raised:
+        if is_foreign(raised):
+            raise
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -62,8 +66,9 @@ def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False
     except BaseException:
         try:
             os.unlink(beside)
-        except OSError:
-            pass
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
         raise
     if durable:
         sync_folder(os.path.dirname(path) or ".")
@@ -73,11 +78,15 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Bring a folder's names to the disk, where the system can."""
     try:
         fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError:  # Windows opens no folders
+    except OSError as raised:  # Windows opens no folders
+        if is_foreign(raised):
+            raise
         return
     try:
         os.fsync(fd)
-    except OSError:  # some network file systems refuse
+    except OSError as raised:  # some network file systems refuse
+        if is_foreign(raised):
+            raise
         return
     finally:
         os.close(fd)
@@ -93,7 +102,9 @@ def try_lock(fd: int, *, shared: bool = False) -> bool | None:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return None
     return True
 
@@ -107,6 +118,8 @@ def _try_lock_windows(fd: int) -> bool | None:
     try:
         os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
         lock.locking(fd, lock.LK_NBLCK, 1)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return False
     return True

@@ -18,6 +18,7 @@ import time
 
 from rollbook import files
 from rollbook.errors import NewerFormat, NotARun
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,12 +87,16 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> dict[s
     path, shown = path_of(folder), os.fspath(folder)
     try:
         content = json.loads(files.read_regular(path))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as raised:
+        if is_foreign(raised):
+            raise
         raise NotARun(
             f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; if "
             f"it was a run, try: rollbook repair {shown}"
         ) from None
     except (OSError, ValueError, RecursionError) as err:
+        if is_foreign(err):
+            raise
         raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {shown}") from None
     if not isinstance(content, dict) or not isinstance(content.get("id"), str):
         raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {shown}")
@@ -222,7 +227,9 @@ def _cut(value: Any) -> Any:
         return _WRONG
     try:
         Cut(value, "")
-    except (TypeError, ValueError, OverflowError, AttributeError):
+    except (TypeError, ValueError, OverflowError, AttributeError) as raised:
+        if is_foreign(raised):
+            raise
         return _WRONG
     return value
 
@@ -451,7 +458,9 @@ class ManifestLock:
             return self
         try:
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return self
         until = time.monotonic() + self._seconds
         while files.try_lock(self._fd) is False and time.monotonic() < until:

@@ -6,6 +6,8 @@ plain and light: this file is imported by the training process and needs no nump
 
 from __future__ import annotations
 
+from rollbook.foreign import is_foreign
+
 __all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Video", "flatten", "scalar_of"]
 
 TYPE_CHECKING = False
@@ -121,7 +123,9 @@ def _is_mapping(value: Any) -> bool:
             return False
         for _ in value.items():
             break
-    except Exception:  # an object that raises whatever it is asked for
+    except Exception as raised:  # an object that raises whatever it is asked for
+        if is_foreign(raised):
+            raise
         return False
     return True
 
@@ -141,7 +145,9 @@ def scalar_of(value: Any) -> float | int | bool | None:
     if item is not None:
         try:
             value = item()
-        except (TypeError, ValueError, RuntimeError):
+        except (TypeError, ValueError, RuntimeError) as raised:
+            if is_foreign(raised):
+                raise
             return None
         kind = type(value)
         if kind is float or kind is int or kind is bool:
@@ -153,6 +159,8 @@ def scalar_of(value: Any) -> float | int | bool | None:
             return int(value.__index__())
         if hasattr(value, "__float__"):  # Decimal, Fraction, numpy.longdouble
             return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
+        if is_foreign(raised):
+            raise
         return None
     return None

@@ -442,7 +442,7 @@ def test_a_device_value_is_copied_at_once_and_read_later(open_writer: Open, tmp_
         array.value = -1.0  # the caller overwrites it
     assert FakeDeviceArray.reads == 0, "logging does not wait for the device"
     assert [row.values for row in read_rows(tmp_path)] == [{"cpu": float(i)} for i in range(20)]
-    writer.flush_deferred()
+    writer.device_values.flush()
     rows = read_rows(tmp_path)
     filled: dict[int, Any] = {}
     for frame in read_frames(tmp_path):

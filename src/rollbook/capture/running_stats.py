@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -37,13 +39,17 @@ def _moments(values: Any) -> tuple[int, float, float, float, float]:
     low, high = min(values), max(values)
     try:
         mean = fsum(values) / n
-    except (OverflowError, ValueError):  # beyond the largest float, or both infinities
+    except (OverflowError, ValueError) as raised:  # beyond the largest float, or both infinities
+        if is_foreign(raised):
+            raise
         mean = sum(value / n for value in values)
     if mean == mean:
         mean = min(max(mean, low), high)  # rounding must not lift a mean out of its values
     try:
         squares = fsum((value - mean) * (value - mean) for value in values)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         squares = sum((value - mean) * (value - mean) for value in values)
     return n, float(mean), squares, float(low), float(high)
 

@@ -18,6 +18,7 @@ from _thread import RLock
 from os import getpid
 
 from rollbook.capture.running_stats import SAMPLE, Blocks, describe, new_buffer
+from rollbook.foreign import is_foreign
 from rollbook.journal.deferred import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.values import flatten, scalar_of
 
@@ -86,7 +87,9 @@ class Store:
                     cell = cells.setdefault(key, _Cell())
                 try:
                     cell.values.append(value)
-                except OverflowError:
+                except OverflowError as raised:
+                    if is_foreign(raised):
+                        raise
                     self._refuse(key, value)
                 if len(cell.values) >= EXACT_UP_TO:
                     self._fold(cell)
@@ -222,7 +225,9 @@ class Store:
                 cell.values.extend(numbers)
                 if len(cell.values) >= EXACT_UP_TO:
                     self._fold(cell)
-        except (TypeError, ValueError, OverflowError, RuntimeError):
+        except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
+            if is_foreign(raised):
+                raise
             self._refuse(key, value)
 
     def _fetch(self, key: str, cell: _Cell) -> None:
@@ -232,7 +237,9 @@ class Store:
             try:
                 for numbers in _blocks(value):
                     cell.values.extend(numbers)
-            except (TypeError, ValueError, OverflowError, RuntimeError):
+            except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
+                if is_foreign(raised):
+                    raise
                 self._refuse(key, copy)
 
     def _refuse(self, key: str, value: object) -> None:

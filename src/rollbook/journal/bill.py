@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from rollbook.errors import LoggingFailed, RollbookWarning
+from rollbook.foreign import is_foreign
 
 __all__ = ["Bill"]
+
+
+_MOST_NAMES = 100
+_MOST_SAID = 10
 
 
 class Bill:
@@ -12,36 +17,46 @@ class Bill:
 
     Attributes:
       counts: cause -> how often.
+      names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.
       strict: raise instead of warning (tests use it).
     """
 
-    __slots__ = ("_said", "counts", "strict")
+    __slots__ = ("_said", "counts", "names", "strict")
 
     def __init__(self, strict: bool = False) -> None:
         self.counts: dict[str, int] = {}
+        self.names: dict[str, dict[str, int]] = {}
         self.strict = strict
-        self._said: set[str] = set()
+        self._said: dict[str, set[str]] = {}
 
-    def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Add n under `cause`; the first time a cause has a message, warn with it.
+    def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
+        """Add n under `cause`; warn with `message` the first time, for each `name` anew (ten names a cause).
 
         Raises:
           LoggingFailed: under strict=True, if there is a message.
         """
         self.counts[cause] = self.counts.get(cause, 0) + n
+        if name:
+            names = self.names.setdefault(cause, {})
+            if name in names or len(names) < _MOST_NAMES:
+                names[name] = names.get(name, 0) + n
         if not message:
             return
         if self.strict:
             raise LoggingFailed(f"{message} [{cause}]")
-        if cause in self._said:
+        said = self._said.setdefault(cause, set())
+        if name in said or len(said) >= _MOST_SAID:
             return
-        self._said.add(cause)
+        said.add(name)
+        last = "; further names of this cause are only counted" if len(said) == _MOST_SAID else ""
         try:
             import warnings
 
-            text = f"{message} [{cause}; said once, counted in run.bill()]"
+            text = f"{message} [{cause}; said once, counted in run.bill(){last}]"
             warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
-        except Exception:  # a filter that turns warnings into errors must not reach the training loop
+        except Exception as err:  # a filter that turns warnings into errors must not reach the training loop
+            if is_foreign(err):
+                raise
             import sys
 
             sys.stderr.write(f"rollbook: {message} [{cause}]\n")

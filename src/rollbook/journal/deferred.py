@@ -5,6 +5,8 @@ Frameworks are recognised by what their arrays offer, never by importing them.
 
 from __future__ import annotations
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +56,9 @@ def nbytes(value: Any) -> int:
     try:
         size = getattr(value, "nbytes", None)
         return int(size) if size is not None else 8
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         return 8
 
 
@@ -87,7 +91,9 @@ def elements(value: Any) -> int:
         if callable(size):
             return int(value.numel())
         return int(size)
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         return 1
 
 
@@ -98,7 +104,9 @@ def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[Any] | None:
         stacked = torch.stack([values[place].reshape(()) for place in places])
         numbers: list[Any] = stacked.cpu().tolist()
         return numbers
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         return None
 
 
@@ -115,5 +123,7 @@ def _fetch_one(value: Any, single: bool) -> Any:
                 break
         numpy = getattr(value, "numpy", None)
         return numpy() if numpy is not None else value
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         return None

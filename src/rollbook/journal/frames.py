@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ def encode(payload: Mapping[str, Any]) -> tuple[bytes, list[str]]:
         return _encoder()(payload), []
     except MemoryError:
         raise
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         problems: list[str] = []
         clean = _clean(payload, "", problems, ())
         return _encoder()(clean), problems
@@ -126,6 +129,8 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
     except Damaged:
         raise
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as err:
+        if is_foreign(err):
+            raise
         raise Damaged(f"a frame of {len(data)} bytes is no msgpack that rollbook writes ({err})") from None
     if type(payload) is not dict:
         raise Damaged(f"a frame holds a {type(payload).__name__} where a map was expected")
@@ -192,7 +197,9 @@ def _item(value: Any) -> Any:
         return plain.isoformat()
     try:
         return float(plain)  # numpy.longdouble is its own item()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         return value
 
 
@@ -207,7 +214,9 @@ def _host_array(value: Any) -> Any:
     value = value if detach is None else detach()
     try:
         return value.__array__()
-    except TypeError:  # bfloat16 has no numpy type
+    except TypeError as raised:  # bfloat16 has no numpy type
+        if is_foreign(raised):
+            raise
         return value.float().__array__()
 
 
@@ -231,7 +240,9 @@ def _buffer(value: Any) -> Any:
     """Anything else with the buffer protocol (array.array, ctypes) as Ext code 1, or None."""
     try:
         view = memoryview(value)
-    except TypeError:
+    except TypeError as raised:
+        if is_foreign(raised):
+            raise
         return None
     code = view.format.lstrip("@=<")
     if view.format[:1] in ">!" or (sys.byteorder == "big" and view.itemsize > 1):
@@ -269,6 +280,8 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
     except MemoryError:
         raise
     except Exception as err:  # a property, iterator or conversion of the caller's object failed
+        if is_foreign(err):
+            raise
         _note(problems, where, f"could not be read ({type(err).__name__}); it was kept as its repr")
         return _safe_repr(value)
 
@@ -286,7 +299,9 @@ def _clean_other(value: Any, where: str, problems: list[str], above: tuple[int, 
         return [_clean(item, f"{where}[{i}]", problems, above) for i, item in enumerate(value)]
     try:
         plain = _replace(value)
-    except TypeError:
+    except TypeError as raised:
+        if is_foreign(raised):
+            raise
         if hasattr(value, "__fspath__"):
             return _clean(value.__fspath__(), where, problems, above)
         native = _native(value)
@@ -305,7 +320,9 @@ def _native(value: Any) -> Any:
 
     try:
         plain = msgspec.to_builtins(value)
-    except Exception:
+    except Exception as raised:
+        if is_foreign(raised):
+            raise
         return None
     return None if plain is value else plain
 
@@ -343,6 +360,8 @@ def _safe_repr(value: Any) -> str:
     try:
         text = repr(value)[:_LONGEST_REPR]
     except Exception as err:
+        if is_foreign(err):
+            raise
         text = f"<{type(value).__qualname__} whose repr failed: {type(err).__name__}>"
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -372,7 +391,9 @@ def _from_ext(code: int, data: memoryview) -> Any:
         raise Damaged(f"a frame holds an array of type {name[:40]!r}, which rollbook does not write")
     try:
         shape = tuple(map(int, shape_text.split(b","))) if shape_text else ()
-    except ValueError:
+    except ValueError as raised:
+        if is_foreign(raised):
+            raise
         raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r}") from None
     body = raw[len(dtype) + len(shape_text) + 2 :]
     size = _ITEM_SIZES[kind]

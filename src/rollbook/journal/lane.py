@@ -4,69 +4,134 @@ from __future__ import annotations
 
 import os
 
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
+from rollbook.journal.files import pread
 from rollbook.journal.stream import Stream, pwrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Lane"]
+__all__ = ["NO_DESCRIPTOR", "Lane", "Receipt"]
+
+NO_DESCRIPTOR = (23, 24)
+"""ENFILE, EMFILE."""
+
+
+class Receipt:
+    """Tells whether a frame was written, to whom an exception may have kept it from hearing of it.
+
+    Attributes:
+      seq: the frame's sequence number; 0 while it is not known to stand in the file.
+      lane: where it was tried last.
+    """
+
+    __slots__ = ("lane", "seq")
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.lane: Lane | None = None
+
+
+class _FrameLog:
+    """An open frame file. `trying` is the frame that is being appended: (start, size, seq, receipt)."""
+
+    __slots__ = ("end", "fd", "trying")
+
+    def __init__(self, fd: int, end: int) -> None:
+        self.fd, self.end = fd, end
+        self.trying: tuple[int, int, int, Receipt | None] | None = None
+
+    def close(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class Lane:
     """See the module. `seq` is the last sequence number given out; it is advanced before anything is written.
+
+    As in a stream, an exception may come up between any two instructions, and the next call goes on from there.
 
     Attributes:
       scopes: scope id -> the keys as a call spells them -> their stream; what the hot path looks up.
       shapes: (scope id, full keys, types, deferred keys) -> stream.
     """
 
-    __slots__ = ("_end", "_fd", "_folder", "_limit", "_number", "index", "scopes", "seq", "shapes")
+    __slots__ = ("_folder", "_limit", "_log", "_number", "index", "scopes", "seq", "shapes")
 
     def __init__(self, folder: str, index: int, frame_file_bytes: int) -> None:
         self._folder, self.index, self._limit = folder, index, frame_file_bytes
         self.seq = 0
         self.scopes: dict[int, dict[tuple[Any, ...], Stream]] = {}
         self.shapes: dict[tuple[Any, ...], Stream] = {}
-        self._fd, self._end, self._number = -1, 0, 0
+        self._log: _FrameLog | None = None
+        self._number = 0
 
-    def append(self, payload: bytes, time: int) -> int:
+    @property
+    def has_frame_log(self) -> bool:
+        """Whether a frame can be appended without a further file descriptor."""
+        return self._log is not None
+
+    def append(self, payload: bytes, time: int, receipt: Receipt | None = None) -> int:
         """Write one frame and return its sequence number.
 
+        Args:
+          receipt: told of the frame even where an exception keeps this function from returning; see `settle`.
         Raises:
           OSError: it could not be written; what was there before is untouched.
         """
-        if self._fd < 0 or self._end > self._limit:
-            self._next_file()
+        self.settle()
+        log = self._log
+        if log is None or log.end > self._limit:
+            log = self._next_file()
         seq = self.seq = self.seq + 1
         data = layout.pack_frame(seq, time, payload)
-        start, self._end = self._end, self._end + len(data)
-        try:
-            if pwrite(self._fd, data, start) != len(data):
-                raise OSError(28, "No space left on device")
-        except BaseException as err:
-            # After an interrupt the frame may be whole, and a reader may have seen it; then it stays.
-            if isinstance(err, OSError) or os.pread(self._fd, len(data), start) != data:
-                self._end = start
-            raise
+        if receipt is not None:
+            receipt.lane = self
+        start = log.end
+        log.trying = (start, len(data), seq, receipt)
+        if pwrite(log.fd, data, start) != len(data):
+            raise OSError(28, "No space left on device")
+        log.end = start + len(data)
+        if receipt is not None:
+            receipt.seq = seq
+        log.trying = None
         return seq
+
+    def settle(self) -> None:
+        """Take note of a frame whose writing was interrupted: it stays if it is whole, as readers may have seen it."""
+        log = self._log
+        if log is None or log.trying is None:
+            return
+        start, size, seq, receipt = log.trying
+        if _is_whole(log.fd, start, size, seq):
+            log.end = start + size
+            if receipt is not None:
+                receipt.seq = seq
+        elif hasattr(os, "ftruncate"):
+            os.ftruncate(log.fd, log.end)  # the torn frame goes
+        log.trying = None
 
     def drop(self, stream: Stream) -> None:
         """Close a stream and forget it."""
-        self.shapes.pop(stream.shape, None)
+        stream.close()
         for known in self.scopes.values():
             for keys in [keys for keys, value in known.items() if value is stream]:
-                del known[keys]
-        stream.close()
+                known.pop(keys, None)
+        self.shapes.pop(stream.shape, None)
 
     def close(self) -> None:
-        """Leave all segments and close the frame file."""
-        for stream in list(self.shapes.values()):
-            stream.close()
-        self.shapes.clear()
+        """Leave all segments and close the frame file. Can be called again."""
         self.scopes.clear()
-        self._close_file()
+        for shape, stream in list(self.shapes.items()):
+            stream.close()
+            self.shapes.pop(shape, None)
+        try:
+            self.settle()
+        finally:
+            self._close_log()
 
     def forget(self) -> None:
         """Let go of everything in a forked child, leaving the parent's files alone."""
@@ -74,25 +139,56 @@ class Lane:
             stream.forget()
         self.shapes.clear()
         self.scopes.clear()
-        self._close_file()
+        self._close_log()
 
-    def _close_file(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+    def _close_log(self) -> None:
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
 
-    def _next_file(self) -> None:
-        path = os.path.join(self._folder, layout.frames_name(self.index, self._number))
+    def _next_file(self) -> _FrameLog:
+        """Begin another frame file; where there is no descriptor for one, the file that is open grows on.
+
+        The number is taken first, so that a file which an interrupt left behind is stepped over.
+        """
+        before = self._log
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        fd = os.open(path, flags, 0o644)
-        head = layout.frames_file_head(self.index, self._number)
-        self._number += 1
+        while True:
+            number = self._number
+            self._number = number + 1
+            path = os.path.join(self._folder, layout.frames_name(self.index, number))
+            try:
+                fd = os.open(path, flags, 0o644)
+                break
+            except FileExistsError as err:
+                if is_foreign(err):
+                    raise
+            except OSError as err:
+                if before is not None and err.errno in NO_DESCRIPTOR and not is_foreign(err):
+                    self._number = number
+                    return before
+                raise
         try:
+            head = layout.frames_file_head(self.index, number)
             if pwrite(fd, head, 0) != len(head):
                 raise OSError(28, "No space left on device", path)
         except BaseException:
             os.close(fd)
             os.unlink(path)
             raise
-        self._close_file()
-        self._fd, self._end = fd, len(head)
+        log = self._log = _FrameLog(fd, len(head))
+        if before is not None:
+            before.close()
+        return log
+
+
+def _is_whole(fd: int, start: int, size: int, seq: int) -> bool:
+    """Whether the frame of this size and sequence number stands at `start`."""
+    import zlib
+
+    data = pread(fd, size, start)
+    if len(data) < size:
+        return False
+    length, crc, found, _time = layout.FRAME_HEAD.unpack_from(data)
+    head_size = layout.FRAME_HEAD.size
+    return bool(found == seq and length == size - head_size and crc == zlib.crc32(data[8:]))

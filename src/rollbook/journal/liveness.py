@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,8 +111,9 @@ class Watch:
                 self._fd = opened(pid)
                 self.how = "pidfd"
                 return
-            except OSError:  # an old kernel, a seccomp rule, no descriptor left, or the process is gone
-                pass
+            except OSError as raised:  # an old kernel, a seccomp rule, no descriptor left, or the process is gone
+                if is_foreign(raised):
+                    raise
         import select
 
         make_queue = getattr(select, "kqueue", None)  # macOS and the BSDs
@@ -121,7 +124,9 @@ class Watch:
                 queue.control([_exit_event(select, pid)], 0)
                 self._kqueue, self._fd, self.how = queue, queue.fileno(), "kqueue"
                 return
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 if queue is not None:
                     queue.close()
         if sys.platform == "win32":
@@ -197,8 +202,9 @@ class Watch:
     def __del__(self) -> None:
         try:
             self._release()
-        except (OSError, AttributeError, TypeError):  # half made, or the interpreter is going down
-            pass
+        except (OSError, AttributeError, TypeError) as raised:  # half made, or the interpreter is going down
+            if is_foreign(raised):
+                raise
 
 
 def _exit_event(select: Any, pid: int) -> Any:
@@ -210,8 +216,9 @@ def boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read().decode().strip()
-    except (OSError, UnicodeDecodeError):
-        pass
+    except (OSError, UnicodeDecodeError) as raised:
+        if is_foreign(raised):
+            raise
     return _mac_boot_id() if sys.platform == "darwin" else ""
 
 
@@ -219,7 +226,9 @@ def pid_namespace() -> str:
     """The pid namespace (a container has its own) as text, "" where there are none."""
     try:
         return str(os.stat("/proc/self/ns/pid").st_ino)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return ""
 
 
@@ -227,7 +236,9 @@ def host_name() -> str:
     """The name of this host, "" if it has none."""
     try:
         return os.uname().nodename  # type: ignore[attr-defined,unused-ignore]
-    except AttributeError:  # Windows
+    except AttributeError as raised:  # Windows
+        if is_foreign(raised):
+            raise
         return os.environ.get("COMPUTERNAME", "")
 
 
@@ -247,18 +258,32 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
         if fields[0] in b"ZX" and int(fields[17]) <= 1:
             return False, ""
         return True, fields[19].decode()
-    except (FileNotFoundError, ProcessLookupError):  # gone, hidden by a mount option, or a system without /proc
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ) as raised:  # gone, hidden by a mount option, or no /proc
+        if is_foreign(raised):
+            raise
         found = _mac_start_time(pid) if sys.platform == "darwin" else ""
         if found:
             return True, found
-    except (OSError, IndexError, ValueError):  # no descriptor left, no permission: says nothing about the process
+    except (
+        OSError,
+        IndexError,
+        ValueError,
+    ) as raised:  # no descriptor left, no permission: says nothing
+        if is_foreign(raised):
+            raise
         return None, ""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except ProcessLookupError as raised:
+        if is_foreign(raised):
+            raise
         return False, ""
-    except OSError:
-        pass
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
     return None, ""
 
 
@@ -285,8 +310,9 @@ def _mac_boot_id() -> str:
         buffer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
         if libc.sysctlbyname(b"kern.bootsessionuuid", buffer, ctypes.byref(size), None, 0) == 0:
             return str(buffer.value.decode())
-    except (OSError, AttributeError, ImportError):
-        pass
+    except (OSError, AttributeError, ImportError) as raised:
+        if is_foreign(raised):
+            raise
     return ""
 
 
@@ -303,7 +329,9 @@ def _mac_start_time(pid: int) -> str:
         (status,) = struct.unpack_from("<I", buffer, 4)
         seconds, micros = struct.unpack_from("<QQ", buffer, 120)
         return "" if status == 5 else f"{seconds}.{micros:06d}"  # 5: SZOMB
-    except (OSError, AttributeError, ImportError):
+    except (OSError, AttributeError, ImportError) as raised:
+        if is_foreign(raised):
+            raise
         return ""
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import mmap
 import os
 
+from rollbook.foreign import is_foreign
+
 __all__ = ["create", "is_mappable", "remap"]
 
 SAFE = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
@@ -28,7 +30,9 @@ def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
         with open(mountinfo, encoding="utf-8", errors="surrogateescape") as file:
             mounts = [line.split() for line in file]
         return _safe(os.path.realpath(folder), mounts, depth=0)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError) as raised:
+        if is_foreign(raised):
+            raise
         return False
 
 
@@ -82,7 +86,9 @@ def populate(buffer: mmap.mmap, start: int = 0, length: int | None = None) -> No
         end = len(buffer) if length is None else start + length
         if end > first:
             buffer.madvise(_POPULATE_WRITE, first, end - first)
-    except (OSError, AttributeError, ValueError):
+    except (OSError, AttributeError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         return
 
 

@@ -18,8 +18,8 @@ import os
 import time
 
 from rollbook.errors import Damaged
-from rollbook.journal.follow import Block, Listing, LogState, WriterFiles
 from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
 from rollbook.journal.rows import rows_of_frame
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo, list_writers

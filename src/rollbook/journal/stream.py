@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import struct
 import time
 
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
+from rollbook.journal.files import pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,26 +53,30 @@ class _Slot:
             pwrite(self.fd, layout.WORD.pack(value), at)
 
     def word(self, at: int) -> int:
-        if self.buffer is None:
-            return 0
-        number: int = layout.WORD.unpack_from(self.buffer, at)[0]
-        return number
+        if self.buffer is not None:
+            number: int = layout.WORD.unpack_from(self.buffer, at)[0]
+            return number
+        data = pread(self.fd, 8, at) if self.fd >= 0 else b""
+        return int.from_bytes(data, "little") if len(data) == 8 else 0
 
     def close(self) -> None:
-        if self.buffer is not None:
-            self.buffer.close()
-            self.buffer = None
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        buffer, self.buffer = self.buffer, None
+        if buffer is not None:
+            buffer.close()
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class Stream:
     """The rows of one key set in one lane.
 
     The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`, and advances `offset` before it packs,
-    so
-    that an interrupt in between leaves a hole and never a row that is written over. Used by one thread at a time.
+    so that an interrupt in between leaves a hole and never a row that is written over. Used by one thread at a time.
+
+    An exception may come up between any two instructions here (Ctrl-C). Every change is ordered so that the next call
+    finds either the state before or one that it can go on from: `last` is -1 while there is no segment to write to, a
+    slot stands in two places rather than in none, and whoever changes a slot's words can do so again.
     """
 
     __slots__ = (
@@ -79,11 +86,10 @@ class Stream:
         "_looked_at",
         "_mapped",
         "_meta",
-        "_next_number",
         "_next_size",
+        "_numbers",
         "_pace",
         "_refusal",
-        "_retry_at",
         "_row",
         "_slot",
         "_spare",
@@ -118,11 +124,10 @@ class Stream:
         self._slot: _Slot | None = None
         self._spent: list[_Slot] = []  # left, kept mapped until they are sealed and can be used again
         self._spare: _Slot | None = None
-        self._next_number = 0
+        self._numbers = itertools.count()  # the run's own thread makes spare slots at the same time
         self._looked_at = 0  # the offset when `prepare` last looked
         self._pace = 0  # bytes of rows from one look to the next
-        self._retry_at = 0.0
-        self._refusal: OSError | None = None
+        self._refusal: tuple[float, tuple[Any, ...]] | None = None  # until when, and what the system said
 
     @property
     def mapped_bytes(self) -> int:
@@ -140,28 +145,35 @@ class Stream:
           OSError: there is no room to be had (no space, folder gone, read-only). The disk is asked at most once a
             second; in between the same error is raised again.
         """
-        if self._refusal is not None and time.monotonic() < self._retry_at:
-            raise self._refusal
+        refusal = self._refusal
+        if refusal is not None and time.monotonic() < refusal[0]:
+            raise OSError(*refusal[1])
+        self._settle()
         try:
-            slot = self._sealed_slot() or self._take_spare() or self._new_slot()
+            slot = self._reusable_slot() or self._spare
+            if slot is None:
+                slot = self._spare = self._new_slot()
         except OSError as err:
-            self._retry_at, self._refusal = time.monotonic() + 1.0, err.with_traceback(None)
+            if not is_foreign(err):
+                self._refusal = (time.monotonic() + 1.0, err.args)
             raise
         self._refusal = None
         self._leave(may_keep)
-        if slot.word(layout.STATE_AT) == layout.SEALED:
-            generation = slot.word(layout.GENERATION_AT)
-            slot.set_word(layout.GENERATION_AT, generation + 1)
+        if slot in self._spent:
+            generation = slot.word(layout.GENERATION_AT) | 1  # odd already if the last attempt was interrupted
+            slot.set_word(layout.GENERATION_AT, generation)
             slot.set_word(layout.FIRST_SEQ_AT, next_seq)
             slot.set_word(layout.STATE_AT, layout.ACTIVE)
-            slot.set_word(layout.GENERATION_AT, generation + 2)
+            slot.set_word(layout.GENERATION_AT, generation + 1)
         self._slot = slot
+        self._settle()
         if slot.buffer is not None:
             self.buffer, self.pack = slot.buffer, self._row.pack_into
         else:
             self.buffer, self.pack = None, _pwrite_pack(slot.fd, self._row)
-        self.offset, self.last = slot.header_size, slot.size - self.width
         self._looked_at = 0
+        self.offset = slot.header_size
+        self.last = slot.size - self.width
 
     def prepare(self) -> None:
         """Have room ready for the rows until the next look; called by the run's own thread, off the hot path.
@@ -181,7 +193,9 @@ class Stream:
         if self._spare is None and self._refusal is None and offset + max(coming, slot.size // 2) > slot.size:
             try:
                 self._spare = self._new_slot()
-            except OSError:
+            except OSError as err:
+                if is_foreign(err):
+                    raise
                 return  # the roll will meet the same, and count it
         if slot.buffer is not None:
             mapping.populate(slot.buffer, offset, min(coming, slot.size - offset))
@@ -198,21 +212,32 @@ class Stream:
         at = self.offset - self.width + 8 * n_clocks
         if slot.buffer is not None:
             return int.from_bytes(slot.buffer[at : at + 8], "little", signed=True)
-        return int.from_bytes(os.pread(slot.fd, 8, at), "little", signed=True)
+        return int.from_bytes(pread(slot.fd, 8, at), "little", signed=True)
+
+    def committed(self, offset: int, seq: int) -> bool:
+        """Whether the row of this sequence number stands at `offset`, commit word and all."""
+        slot, at = self._slot, offset + self.width - 8
+        if slot is None or self.last < 0:
+            return False
+        return slot.word(at) == seq
 
     def close(self) -> None:
-        """Leave for good: whatever is not sealed yet is sealed and unlinked by the keeper."""
+        """Leave for good: whatever is not sealed yet is sealed and unlinked by the keeper. Can be called again."""
+        self._settle()
         self._leave(False)
-        for slot in self._spent:
+        while self._spent:
+            slot = self._spent[-1]
             if slot.word(layout.STATE_AT) == layout.SEALED:
                 _unlink(slot.path)
-            else:
+            elif slot.buffer is not None:
                 slot.set_word(layout.STATE_AT, layout.DROPPED)
             slot.close()
-        if self._spare is not None:
-            _unlink(self._spare.path)
-            self._spare.close()
-        self._spent, self._spare = [], None
+            self._spent.pop()
+        spare = self._spare
+        if spare is not None:
+            _unlink(spare.path)
+            spare.close()
+            self._spare = None
 
     def forget(self) -> None:
         """Let go of the parent's segments in a forked child, without a word to the files."""
@@ -224,30 +249,42 @@ class Stream:
 
     # -- below: never on the hot path
 
+    def _settle(self) -> None:
+        """After an interrupted roll the slot in use may still stand where it was taken from."""
+        slot = self._slot
+        if slot is not None:
+            if self._spare is slot:
+                self._spare = None
+            if slot in self._spent:
+                self._spent.remove(slot)
+
     def _leave(self, may_keep: bool) -> None:
-        slot, self._slot = self._slot, None
+        slot = self._slot
         self.last = -1
         if slot is None:
             return
         keep = may_keep and slot.buffer is not None and slot.is_largest
         try:
-            slot.set_word(layout.STATE_AT, layout.LEFT if keep else layout.DROPPED)
-        except OSError:
+            state = slot.word(layout.STATE_AT)
+            if state == layout.ACTIVE or (state == layout.LEFT and not keep):
+                slot.set_word(layout.STATE_AT, layout.LEFT if keep else layout.DROPPED)
+        except OSError as err:
+            if is_foreign(err):
+                raise
             keep = False
         if keep:
-            self._spent.append(slot)
+            self._spent = [*self._spent, slot]
+            self._slot = None
         else:
+            self._slot = None
             slot.close()
 
-    def _sealed_slot(self) -> _Slot | None:
-        for index, slot in enumerate(self._spent):
-            if slot.word(layout.STATE_AT) == layout.SEALED:
-                return self._spent.pop(index)
+    def _reusable_slot(self) -> _Slot | None:
+        """One that is sealed, or whose taking was interrupted."""
+        for slot in self._spent:
+            if slot.word(layout.STATE_AT) in (layout.SEALED, layout.ACTIVE):
+                return slot
         return None
-
-    def _take_spare(self) -> _Slot | None:
-        spare, self._spare = self._spare, None
-        return spare
 
     def _new_slot(self) -> _Slot:
         """A new file of the size that is due, or of less where the disk has no room for that."""
@@ -257,15 +294,14 @@ class Stream:
                 slot = self._make_slot(wanted)
                 break
             except OSError as err:
-                if err.errno not in _NO_SPACE or wanted <= self._first:
+                if err.errno not in _NO_SPACE or wanted <= self._first or is_foreign(err):
                     raise
                 wanted = max(self._first, wanted // 4)
         self._next_size = min(self._largest, wanted * 2)
         return slot
 
     def _make_slot(self, wanted: int) -> _Slot:
-        number = self._next_number
-        self._next_number += 1
+        number = next(self._numbers)  # taken before anything is made, and never twice
         meta = {**self._meta, "slot": number}
         header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=wanted)
         size = header_size + width * capacity
@@ -301,5 +337,6 @@ def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
 def _unlink(path: str) -> None:
     try:
         os.unlink(path)
-    except OSError:
-        return
+    except OSError as err:
+        if is_foreign(err):
+            raise

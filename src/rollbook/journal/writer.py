@@ -1,51 +1,38 @@
-"""The writing end of the journal: `Writer.make_log` builds the function that a training loop calls.
+"""`Writer`: one process that logs to a run, with its lanes, streams and files.
 
-The hot path is one closure without a facade in front: it takes a lane off a free list, finds the stream by the keys of
-the
-call, and packs clocks, time, values and the commit word straight into a mapped file. Whatever is unusual (a new key
-set, another type, a tensor, a full segment, no lane) goes through `slow.Slow`.
+`log_function` has the function that a training loop calls, `unusual_calls` what that function leaves to others,
+`device_values` what rows are still owed.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import sys
 import time
 
-from rollbook.clocks import STANDARD, UNKNOWN
+from rollbook.clocks import STANDARD, UNKNOWN, now
 from rollbook.errors import LoggingFailed
-from rollbook.journal import deferred, liveness, mapping
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
+from rollbook.journal import liveness, mapping
 from rollbook.journal.bill import Bill
-from rollbook.journal.lane import Lane
-from rollbook.journal.slow import Slow
+from rollbook.journal.channel import Channel
+from rollbook.journal.device_values import DeviceValues
+from rollbook.journal.lane import NO_DESCRIPTOR, Lane
+from rollbook.journal.log_function import make_log
+from rollbook.journal.recovery import unused
 from rollbook.journal.stream import Stream
+from rollbook.journal.unusual_calls import UnusualCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-__all__ = ["Channel", "Writer", "now"]
+    from rollbook.journal.lane import Receipt
 
-now: Callable[[], int] = time.perf_counter_ns if sys.platform == "win32" else time.monotonic_ns
-"""Nanoseconds of the clock that rows carry; the same for all processes of a host."""
-
-
-class Channel:
-    """Where a log function writes to: the run itself or one of its scopes.
-
-    Attributes:
-      id: unique within a writer's life; number of the key cache.
-      current: the clocks as they stand, in the writer's order. Scopes of a run share one list; a scope opened at a
-        checkpoint has its own.
-    """
-
-    __slots__ = ("at", "current", "id", "prefix", "scope", "table")
-
-    def __init__(self, id: int, table: str, prefix: str, scope: str, at: str, current: list[int]) -> None:
-        self.id, self.table, self.prefix, self.scope, self.at, self.current = id, table, prefix, scope, at, current
+__all__ = ["Writer"]
 
 
 class Writer:
@@ -103,14 +90,12 @@ class Writer:
         self.time_offset += max(0, self._not_before - (now() + self.time_offset))
         self.lanes: list[Lane] = []
         self.closed = False
+        self._closed_whole = False
         self.opened = False
         self.mapped = False
         self._rare: dict[tuple[Any, ...], int] = {}
-        self._streams_made = 0
-        self.pending: list[tuple[int, int, str, Any]] = []
-        self.pending_arrays: list[tuple[str, Any, dict[str, Any], int]] = []
-        self._pending_since = 0
-        self._pending_bytes = 0
+        self._lane_numbers, self._stream_numbers = itertools.count(), itertools.count()
+        self.device_values = DeviceValues(self)
         self.long_ways, self.long_way_ns = 0, 0
         self.fenced = False
 
@@ -141,37 +126,48 @@ class Writer:
         self.opened = True
 
     def close(self) -> None:
-        """Fetch what is pending, leave all segments, and write closed.json. Later rows are counted and refused."""
-        if self.closed:
+        """Fetch what is pending, leave all segments, and write closed.json. Later rows are counted and refused.
+
+        Can be called again: to no effect, or to end what an exception interrupted.
+        """
+        if self._closed_whole:
             return
-        self.flush_deferred()
+        if not self.closed:
+            self.device_values.flush(wait_seconds=1.0)
         self.closed = True
         self.free.clear()
-        if not self.opened:
-            return
-        for lane in self.lanes:
-            try:
-                lane.close()
-            except OSError as err:
-                self.failed("close", err)
-        end = {
-            "lanes": {str(lane.index): lane.seq for lane in self.lanes},
-            "time": now() + self.time_offset,
-            "drops": self.bill.counts,
-        }
-        try:
-            self._replace("closed.json", end)
-        except OSError as err:
-            self.failed("close", err)
+        if self.opened:
+            for lane in self.lanes:
+                self._unless_it_fails(lane.close)
+            end = {
+                "lanes": {str(lane.index): lane.seq for lane in self.lanes},
+                "time": now() + self.time_offset,
+                "drops": self.bill.counts,
+            }
+            self._unless_it_fails(lambda: self._replace("closed.json", end))
         if self in _live_writers:
             _live_writers.remove(self)
+        self._closed_whole = True
+
+    def _unless_it_fails(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as err:
+            if is_foreign(err):
+                raise
+            self.failed("close", err)
 
     def _replace(self, name: str, content: dict[str, Any]) -> None:
         # Two threads may open at once, and a lock could be held by the very thread that a signal handler interrupts.
         temporary = os.path.join(self.folder, f"{name}.{os.urandom(4).hex()}.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        os.replace(temporary, os.path.join(self.folder, name))
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump(content, file)
+            os.replace(temporary, os.path.join(self.folder, name))
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
 
     def positions(self) -> dict[str, dict[str, int]]:
         """The last sequence number of each lane, as a cut names them: {writer: {lane: seq}}."""
@@ -197,7 +193,7 @@ class Writer:
 
     def tick(self) -> None:
         """What the run's own thread does each second: fetch device values, make segments ahead of need, see fences."""
-        self.flush_deferred()
+        self.device_values.flush()
         for lane in list(self.lanes):
             for stream in list(lane.shapes.values()):
                 stream.prepare()
@@ -221,106 +217,10 @@ class Writer:
         )
 
     def make_log(self, channel: Channel) -> Callable[..., None]:
-        """The function that logs to `channel`: log(values, *, env_step=…, …) -> None.
+        """The function that logs to `channel`; see `log_function.make_log`."""
+        return make_log(self.free, self.clocks, channel, UnusualCalls(self, channel))
 
-        It costs about 1 µs for one key and 1.7 µs for twenty, adds no wait and never raises (see `Bill.strict`).
-        """
-        free = self.free
-        pop, push, number = free.pop, free.append, channel.id
-        current = channel.current
-        further = self.clocks[len(STANDARD) :]
-        first_further = len(STANDARD)
-        nothing: list[int] = []
-        slow = Slow(self, channel)
-        clock, unknown = now, UNKNOWN
-
-        def log(
-            values: Mapping[str, Any],
-            *,
-            env_step: int = unknown,
-            gradient_step: int = unknown,
-            epoch: int = unknown,
-            episode: int = unknown,
-            policy_version: int = unknown,
-            step: int = unknown,
-            **declared: int,
-        ) -> None:
-            """Append one row: values by key (nested dicts are joined with "/") and the clocks that say where it is.
-
-            Clocks that are not given are the run's current ones. The row is safe when this returns, after about 2 µs;
-            nothing raises unless the run is strict.
-            """
-            lane = None
-            try:
-                lane = pop()
-                stream = lane.scopes[number][tuple(values)]
-                cells = values.values()
-                if tuple(map(type, cells)) != stream.types:
-                    raise LookupError
-                if env_step is unknown:
-                    env_step = current[0]
-                elif type(env_step) is int:
-                    current[0] = env_step
-                else:
-                    raise LookupError
-                if gradient_step is unknown:
-                    gradient_step = current[1]
-                elif type(gradient_step) is int:
-                    current[1] = gradient_step
-                else:
-                    raise LookupError
-                if epoch is unknown:
-                    epoch = current[2]
-                elif type(epoch) is int:
-                    current[2] = epoch
-                else:
-                    raise LookupError
-                if episode is unknown:
-                    episode = current[3]
-                elif type(episode) is int:
-                    current[3] = episode
-                else:
-                    raise LookupError
-                if policy_version is unknown:
-                    policy_version = current[4]
-                elif type(policy_version) is int:
-                    current[4] = policy_version
-                else:
-                    raise LookupError
-                if step is unknown:
-                    step = current[5]
-                elif type(step) is int:
-                    current[5] = step
-                else:
-                    raise LookupError
-                if further:
-                    if declared and not slow.set_declared(declared):
-                        raise LookupError
-                    rest = current[first_further:]
-                elif declared:
-                    raise LookupError
-                else:
-                    rest = nothing
-                offset = stream.offset
-                if offset > stream.last:
-                    raise LookupError
-                stream.offset = offset + stream.width
-                seq = lane.seq = lane.seq + 1
-                stream.pack(
-                    stream.buffer, offset, env_step, gradient_step, epoch, episode, policy_version, step,
-                    *rest, clock(), *cells, seq,
-                )  # fmt: skip
-                return
-            except Exception:
-                pass
-            finally:
-                if lane is not None:
-                    push(lane)
-            slow(values, (env_step, gradient_step, epoch, episode, policy_version, step), declared)
-
-        return log
-
-    def frame(self, payload: Mapping[str, Any], time_ns: int | None = None) -> int:
+    def frame(self, payload: Mapping[str, Any], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
         """Append one frame. Returns its sequence number, 0 if it was refused (counted)."""
         from rollbook.journal.frames import encode
 
@@ -328,8 +228,7 @@ class Writer:
         self.long_ways += 1
         try:
             data, problems = encode(payload)
-            for problem in problems:
-                self.bill.count("changed_to_fit", message=f"something logged was changed to be storable: {problem}")
+            self.changed_to_fit(problems)
             if len(data) >= layout.LARGEST_FRAME:
                 self.bill.count(
                     "too_large", message=f"one record of {len(data)} bytes was asked for; at most 2 GiB fit. Split it."
@@ -339,18 +238,81 @@ class Writer:
             if lane is None:
                 return 0
             try:
-                return lane.append(data, now() if time_ns is None else time_ns)
+                return self.append(lane, data, now() if time_ns is None else time_ns, receipt)[1]
             finally:
                 self.free.append(lane)
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.failed("log", err)
             return 0
         finally:
             self.long_way_ns += time.perf_counter_ns() - start
 
-    # -- what the slow path needs
+    # -- what the long way needs
+
+    def append(self, lane: Lane, data: bytes, time_ns: int, receipt: Receipt | None = None) -> tuple[Lane, int]:
+        """Append an encoded frame to `lane`; where it has no frame file, and no descriptor for one, to a lane that has.
+
+        Returns:
+          Where the frame is: its lane and its sequence number there.
+        Raises:
+          OSError: it could not be written.
+        """
+        try:
+            return lane, lane.append(data, time_ns, receipt)
+        except OSError as err:
+            if err.errno not in NO_DESCRIPTOR or is_foreign(err):
+                raise
+            other = self._free_lane_with_frame_log()
+            if other is None:
+                raise
+            self.no_descriptor(err)
+        try:
+            return other, other.append(data, time_ns, receipt)
+        finally:
+            self.free.append(other)
+
+    def _free_lane_with_frame_log(self) -> Lane | None:
+        for lane in list(self.free):
+            if lane.has_frame_log and self._claim(lane):
+                return lane
+        return None
+
+    def _claim(self, lane: Lane) -> bool:
+        """Take this lane off the free list; False if somebody uses it."""
+        try:
+            self.free.remove(lane)
+        except ValueError as err:
+            if is_foreign(err):
+                raise
+            return False
+        return True
+
+    def settle(self, lane: Lane) -> bool:
+        """Find out whether an interrupted frame of `lane` stands in its file; False while another thread uses it."""
+        if not self._claim(lane):
+            return False
+        try:
+            lane.settle()
+        finally:
+            self.free.append(lane)
+        return True
+
+    def no_descriptor(self, err: OSError) -> None:
+        """Say that there is no file descriptor for another file of the journal."""
+        self.bill.count(
+            "no_descriptor",
+            message=f"no file descriptor is left for another file of the journal ({err}); rows go to those that are "
+            "open and nothing is lost. Raise the limit (ulimit -n), or close files",
+        )
+
+    def changed_to_fit(self, problems: Iterable[str]) -> None:
+        """Count what `frames.encode` had to change."""
+        for problem in problems:
+            self.bill.count("changed_to_fit", message=f"something logged was changed to be storable: {problem}")
 
     def take(self) -> Lane | None:
         """A lane for the caller alone, to be appended to `free` afterwards; None if there is none (counted).
@@ -369,16 +331,22 @@ class Writer:
         while True:
             try:
                 return self.free.pop()
-            except IndexError:
-                pass
+            except IndexError as err:
+                if is_foreign(err):
+                    raise
             self.open()
+            lane = unused(self.lanes)
+            if lane is not None:  # a caller was interrupted before it could give it back
+                return lane
             if len(self.lanes) < self.most_lanes:
-                lane = Lane(self.folder, len(self.lanes), self.frame_file_bytes)
+                lane = Lane(self.folder, next(self._lane_numbers), self.frame_file_bytes)
                 self.lanes.append(lane)
-                lane.index = self.lanes.index(lane)  # two threads may have made one at the same moment
                 return lane
             deadline = deadline or time.monotonic() + self.lane_wait_seconds
             if time.monotonic() > deadline:
+                lane = unused(self.lanes, thorough=True)
+                if lane is not None:
+                    return lane
                 self.bill.count(
                     "no_lane",
                     message=f"more than {self.most_lanes} threads logged at once and one waited "
@@ -406,7 +374,7 @@ class Writer:
             "writer": self.id,
             "attempt": self.attempt,
             "lane": lane.index,
-            "stream": self._streams_made,
+            "stream": next(self._stream_numbers),
             "table": channel.table,
             "scope": channel.scope,
             "at": channel.at,
@@ -416,7 +384,6 @@ class Writer:
             "clocks": list(self.clocks),
             "time_offset": self.time_offset,
         }
-        self._streams_made += 1
         stream = Stream(
             self.folder,
             meta,
@@ -431,51 +398,6 @@ class Writer:
     def may_keep_mapped(self) -> bool:
         """Whether one more segment may stay mapped after it was left."""
         return sum(s.mapped_bytes for lane in self.lanes for s in list(lane.shapes.values())) < self.most_mapped_bytes
-
-    def defer(self, lane: Lane, seq: int, key: str, value: Any) -> None:
-        """Remember the device value of a row that is already committed."""
-        self.pending.append((lane.index, seq, key, value))
-        self._deferred_more(value)
-
-    def defer_array(self, key: str, value: Any, payload: dict[str, Any]) -> None:
-        """Remember a device array that becomes a histogram once it is here."""
-        self.pending_arrays.append((key, value, payload, now()))
-        self._deferred_more(value)
-
-    def _deferred_more(self, value: Any) -> None:
-        time_ns = now()
-        self._pending_since = self._pending_since or time_ns
-        self._pending_bytes += deferred.nbytes(value)
-        if self._pending_bytes > 64 * 1024 * 1024 or time_ns - self._pending_since > 2_000_000_000:
-            self.flush_deferred()
-
-    def flush_deferred(self) -> None:
-        """Fetch all device values that are pending, in one batch, and write them down."""
-        waiting, self.pending = self.pending, []
-        arrays, self.pending_arrays = self.pending_arrays, []
-        self._pending_since = self._pending_bytes = 0
-        if not waiting and not arrays:
-            return
-        found = deferred.fetch([item[3] for item in waiting])
-        by_lane: dict[int, dict[int, dict[str, Any]]] = {}
-        for (lane, seq, key, _value), number in zip(waiting, found, strict=True):
-            if number is None:
-                self.bill.count("lost_pending", message=f"the device value of {key!r} could not be fetched")
-            else:
-                by_lane.setdefault(lane, {}).setdefault(seq, {})[key] = number
-        for lane, rows in by_lane.items():
-            keys = list(dict.fromkeys(key for row in rows.values() for key in row))
-            columns = {key: [row.get(key) for row in rows.values()] for key in keys}
-            self.frame({"fill": list(rows), "lane": lane, "columns": columns})
-        for (key, _array, payload, time_ns), content in zip(
-            arrays, deferred.fetch([item[1] for item in arrays]), strict=True
-        ):
-            if content is None:
-                self.bill.count("lost_pending", message=f"the device array of {key!r} could not be fetched")
-            else:
-                from rollbook.journal.slow import histogram_columns
-
-                self.frame({**payload, "n": 1, "columns": {"key": [key], **histogram_columns(content)}}, time_ns)
 
     def failed(self, where: str, err: BaseException) -> None:
         """Count what went wrong outside our power and say it once per cause."""
@@ -538,9 +460,7 @@ class Writer:
         if quietest is None or now() - quietest[0] < 1_000_000_000:
             return False
         lane = quietest[1]
-        try:
-            self.free.remove(lane)  # ours while we close its stream
-        except ValueError:
+        if not self._claim(lane):  # ours while we close its stream
             return False
         try:
             lane.drop(quietest[2])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.journal.writer import now
+from rollbook.clocks import now
+from rollbook.foreign import is_foreign
 from rollbook.run import ending
 from rollbook.run.current import opened
 
@@ -48,6 +49,8 @@ def start(
 
             launch(folder)
         except OSError as err:
+            if is_foreign(err):
+                raise
             writer.bill.count(
                 "no_keeper",
                 message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
@@ -93,6 +96,8 @@ def end(run: Run, status: str) -> None:
     try:
         _let_keeper_finish(run)
     except Exception as err:
+        if is_foreign(err):
+            raise
         run.writer.failed("seal", err)
 
 

@@ -13,6 +13,7 @@ import time
 from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName
+from rollbook.foreign import is_foreign
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
 
@@ -296,13 +297,15 @@ class Run(Scope):
         try:
             self._refill_stores()
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.writer.failed("read back what was stored", err)
 
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
         from rollbook.book.undumped import read_windows
 
-        self.writer.flush_deferred()
+        self.writer.device_values.flush()
         windows = read_windows(self.book)
         for scope, at in {*windows, *self._parts.get("stores", ())}:
             before = f"{scope}/" if scope else ""
@@ -352,6 +355,8 @@ class Run(Scope):
                 if not self._was_taken_over():
                     manifest.write(self._folder, self.about)
         except OSError as err:
+            if is_foreign(err):
+                raise
             self.writer.failed("write run.json", err)
 
     def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
@@ -406,9 +411,10 @@ class Run(Scope):
             "rows": rows,
             "microseconds_per_row": spent / max(1, rows) * 1e6,
             "seconds": spent,
-            "pending": len(self.writer.pending),
+            "pending": len(self.writer.device_values.numbers),
             "media": media.bill() if media is not None else {},
             "drops": dict(self.writer.bill.counts),
+            "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
         }
 
     def address(self) -> tuple[str, str]:

@@ -10,7 +10,9 @@ import os
 
 from rollbook.clocks import UNKNOWN
 from rollbook.errors import BadInput, InvalidName, LoggingFailed
-from rollbook.journal.slow import Slow, histogram_columns
+from rollbook.foreign import is_foreign
+from rollbook.journal.histograms import histogram_columns
+from rollbook.journal.unusual_calls import UnusualCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from rollbook.capture.checkpoints.saving import Checkpoint
     from rollbook.capture.samples.recorder import LoggedSamples
     from rollbook.capture.timers import Timers
-    from rollbook.journal.writer import Channel, Writer
+    from rollbook.journal.channel import Channel
+    from rollbook.journal.writer import Writer
     from rollbook.run.open_run import OpenRun
 
 __all__ = ["Scope"]
@@ -50,7 +53,7 @@ class Scope:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run.writer
         self.log = writer.make_log(channel)
-        self._slow = Slow(writer, channel)
+        self._unusual = UnusualCalls(writer, channel)
         self._store: Any = None
         self._timers: Timers | None = None
 
@@ -77,7 +80,7 @@ class Scope:
 
     def clock(self, **clocks: Any) -> None:
         """Set the current clocks; later rows carry them unless they bring their own."""
-        self._guard(lambda: self._slow.take_declared(clocks))
+        self._guard(lambda: self._unusual.take_declared(clocks))
 
     def record(
         self,
@@ -96,12 +99,12 @@ class Scope:
           columns: name -> n values: a list of plain data or an array whose first axis is n. With n = 1 plain values may
             stand without a list.
           clock_columns: clock -> n readings, where they differ from row to row.
-          time_column: n times in monotonic ns (`rollbook.journal.writer.now`).
+          time_column: n times in monotonic ns (`rollbook.clocks.now`).
         Returns:
           The frame's sequence number; 0 if it was refused (counted).
         """
         try:
-            readings, refused = self._slow.clocks((), clocks)
+            readings, refused = self._unusual.clocks((), clocks)
             channel = self._channel
             payload: dict[str, Any] = {
                 "table": table,
@@ -121,6 +124,8 @@ class Scope:
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.run.writer.failed("record", err)
             return 0
 
@@ -194,6 +199,8 @@ class Scope:
         try:
             return histogram_columns(values)
         except (TypeError, ValueError) as err:
+            if is_foreign(err):
+                raise
             raise BadInput(
                 f"log_histogram({key!r}, …): found {type(values).__name__} ({err}); pass numbers, an array of numbers "
                 "or a rollbook.values.Histogram"
@@ -322,6 +329,8 @@ class Scope:
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.run.writer.failed("log", err)
 
     def __repr__(self) -> str:

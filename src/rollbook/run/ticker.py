@@ -6,6 +6,8 @@ import os
 import threading
 import time
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +51,9 @@ class Ticker(threading.Thread):
         """
         try:
             since = time.time() - os.stat(self._synced).st_mtime
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return self._seconds
         if not 0 <= since < 2:
             return self._seconds
@@ -63,11 +67,15 @@ class Ticker(threading.Thread):
             try:
                 work()
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 run.writer.failed("keep house", err)
         if final and self._sinks is not None:
             try:
                 self._sinks.close()
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 run.writer.failed("close sinks", err)
 
     def stop(self) -> None:

@@ -26,6 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ def is_container(path: str | os.PathLike[str]) -> bool:
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return False
 
 
@@ -127,6 +130,8 @@ def read(path: str | os.PathLike[str]) -> Any:
             blobs = _Blobs(file, where, meta_at, content["blobs"])
             return tree_from(content["tree"], blobs)
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
+            if is_foreign(err):
+                raise
             raise Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})") from err
 
 
@@ -344,6 +349,8 @@ def _array(value: Any, blobs: list[Any], path: str) -> Any:
     try:
         array = numpy.asarray(value)
     except Exception as err:
+        if is_foreign(err):
+            raise
         raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
     spec = dtype_spec(array.dtype, path)
     blobs.append(array)

@@ -11,6 +11,8 @@ import json
 import os
 import time
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +50,9 @@ class CkptFolder:
         try:
             with open(self.path / _INDEX, encoding="utf-8") as file:
                 found = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as raised:
+            if is_foreign(raised):
+                raise
             return
         if isinstance(found, list):
             self.entries = [entry for entry in found if _is_entry(entry)]
@@ -119,7 +123,9 @@ class CkptFolder:
         there = os.path.relpath(source, self.path) if inside else os.path.abspath(source)
         try:
             os.symlink(there, link, target_is_directory=source.is_dir())
-        except (OSError, NotImplementedError):  # Windows asks for a privilege
+        except (OSError, NotImplementedError) as raised:  # Windows asks for a privilege
+            if is_foreign(raised):
+                raise
             return False
         return True
 
@@ -172,8 +178,9 @@ class CkptFolder:
             try:
                 if max(path.stat().st_mtime for path in (left, *left.rglob("*"))) < before:
                     _remove(left)
-            except OSError:
-                pass
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
 
     def _name(self, made: Path, stem: str, suffix: str) -> Path:
         number = 1
@@ -184,7 +191,9 @@ class CkptFolder:
                 continue
             try:
                 _give_name(made, target)
-            except FileExistsError:
+            except FileExistsError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             _flush_folder(self.path)
             return target
@@ -192,7 +201,9 @@ class CkptFolder:
     def _version(self) -> tuple[int, ...]:
         try:
             found = os.stat(self.path / _INDEX)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return ()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -208,7 +219,9 @@ class CkptFolder:
 def _second_name(source: Path, target: Path) -> bool:
     try:
         os.link(source, target)
-    except OSError:  # no hard links here
+    except OSError as raised:  # no hard links here
+        if is_foreign(raised):
+            raise
         import shutil
 
         shutil.copyfile(source, target)
@@ -234,12 +247,15 @@ def flush(path: Path) -> None:
 def _flush_folder(path: Path) -> None:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError:  # Windows opens no folders, and needs no flush of them
+    except OSError as raised:  # Windows opens no folders, and needs no flush of them
+        if is_foreign(raised):
+            raise
         return
     try:
         os.fsync(handle)
-    except OSError:  # some network file systems refuse
-        pass
+    except OSError as raised:  # some network file systems refuse
+        if is_foreign(raised):
+            raise
     finally:
         os.close(handle)
 
@@ -257,7 +273,9 @@ def _give_name(made: Path, target: Path) -> None:
         os.link(made, target)
     except FileExistsError:
         raise
-    except OSError:  # no hard links here: an empty file reserves the name
+    except OSError as raised:  # no hard links here: an empty file reserves the name
+        if is_foreign(raised):
+            raise
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(made, target)
 
@@ -270,8 +288,9 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    except OSError:  # what could not be written can often not be removed either; it is cleared later
-        pass
+    except OSError as raised:  # what could not be written can often not be removed either; it is cleared later
+        if is_foreign(raised):
+            raise
 
 
 def _is_entry(entry: Any) -> bool:

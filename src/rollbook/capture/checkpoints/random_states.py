@@ -14,6 +14,8 @@ import json
 import sys
 from collections.abc import Mapping
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -55,6 +57,8 @@ def restore(states: Mapping[str, Any], generators: Mapping[str, Any] | None = No
         try:
             setting()
         except Exception as err:  # a state of another version, a library that is gone, a forged one
+            if is_foreign(err):
+                raise
             problems.append(f"the random state of {name} could not be set ({type(err).__name__}: {err})"[:300])
 
     if "python" in states:

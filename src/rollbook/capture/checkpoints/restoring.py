@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Restored:
         try:
             return random_states.restore(random_states.loads(self._random), generators)
         except ValueError as err:
+            if is_foreign(err):
+                raise
             return [f"the random states of checkpoint {self.id} cannot be read: {err}"]
 
     def __repr__(self) -> str:
@@ -105,7 +108,9 @@ def place_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """
     try:
         found = json.loads(row.get("positions") or "{}")
-    except ValueError:
+    except ValueError as raised:
+        if is_foreign(raised):
+            raise
         found = {}
     positions = found if isinstance(found, dict) else {}
     lanes = positions.get(row.get("writer"))

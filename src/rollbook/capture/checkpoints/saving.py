@@ -26,6 +26,7 @@ from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -120,6 +121,8 @@ class Checkpoints:
         except LoggingFailed:
             raise
         except Exception as err:  # the disk, torch, a function of the user
+            if is_foreign(err):
+                raise
             what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
             self._recorder.count(
                 "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
@@ -229,6 +232,8 @@ class Checkpoints:
         try:
             work(*arguments)
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._recorder.count("checkpoint_upkeep", 1, f"{what}: {err}. The checkpoint itself is whole")
             return False
         return True
@@ -249,7 +254,9 @@ class Checkpoints:
     def _shown_path(self, path: Path) -> str:
         try:
             return path.absolute().relative_to(self._run_folder.absolute()).as_posix()
-        except ValueError:
+        except ValueError as raised:
+            if is_foreign(raised):
+                raise
             return str(path.absolute())
 
 

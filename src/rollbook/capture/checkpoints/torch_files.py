@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def is_torch_file(path: str | os.PathLike[str]) -> bool:
     try:
         with ZipFile(path) as archive:
             return any(name.endswith("/data.pkl") for name in archive.namelist())
-    except (OSError, BadZipFile):
+    except (OSError, BadZipFile) as raised:
+        if is_foreign(raised):
+            raise
         return False
 
 
@@ -112,6 +115,8 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
     try:
         return _typed(state, container.unpack(record))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
+        if is_foreign(err):
+            raise
         raise Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})") from err
 
 
@@ -201,12 +206,16 @@ def _plain_array(value: Any, path: str) -> tuple[Any, Any]:
     try:
         array = numpy.ascontiguousarray(value).reshape(numpy.shape(value))
     except Exception as err:
+        if is_foreign(err):
+            raise
         raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
     spec = container.dtype_spec(array.dtype, path)
     back = ["array", [spec, list(array.shape)], {}]
     try:
         return torch.from_numpy(array.copy() if not array.flags.writeable else array), back
-    except (TypeError, ValueError):  # text, times, structures, foreign byte order: as bytes
+    except (TypeError, ValueError) as raised:  # text, times, structures, foreign byte order: as bytes
+        if is_foreign(raised):
+            raise
         return torch.frombuffer(bytearray(container.array_bytes(array)) or bytearray(1), dtype=torch.uint8), back
 
 

@@ -9,7 +9,7 @@ Nothing here raises for odd data.
 from __future__ import annotations
 
 from rollbook.capture.plain import ATOMS, UNSTORABLE, flat, is_array
-from rollbook.journal.writer import now
+from rollbook.clocks import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import json
 import os
 
 from rollbook.capture.media.picture_files import FILM_FORMATS, write_picture
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ def encode_spooled(
             (name for name in os.listdir(spool) if name.endswith(".json") and name not in (_LEDGER, _BOUNDS)),
             key=_moment,
         )
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return read_ledger(folder)
     ledger = read_ledger(folder)
     bounds = read_bounds(folder)
@@ -88,12 +91,16 @@ def encode_spooled(
             _unlink(f"{stem}.json")
             _unlink(f"{stem}.raw")
         except FileNotFoundError as err:
+            if is_foreign(err):
+                raise
             if not os.path.exists(f"{stem}.json"):
                 continue  # another keeper was faster
             _set_aside(stem, ledger, err)
         except OSError:
             raise
         except Exception as err:  # a note or pixels that make no sense, an encoder's own error
+            if is_foreign(err):
+                raise
             _set_aside(stem, ledger, err)
         done += 1
     _clear_stale(spool)
@@ -119,7 +126,9 @@ def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
     try:
         with open(os.path.join(run_folder, SPOOL, _BOUNDS), encoding="utf-8") as file:
             found = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         return {}
     said = {name: found.get(name) for name in ("keep_files", "keep_bytes")} if isinstance(found, dict) else {}
     return {name: value for name, value in said.items() if type(value) is int and value >= 1}
@@ -134,7 +143,9 @@ def read_ledger(run_folder: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         with open(os.path.join(run_folder, SPOOL, _LEDGER), encoding="utf-8") as file:
             found = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         return empty
     if not isinstance(found, dict):
         return empty
@@ -225,8 +236,9 @@ def _clear_stale(spool: str) -> None:
             try:
                 if (alone or unfinished) and os.stat(path).st_mtime < before:
                     os.unlink(path)
-            except OSError:
-                pass
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
 
 
 def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
@@ -234,8 +246,9 @@ def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
     _complain(ledger, os.path.basename(stem), f"{type(err).__name__}: {err}")
     try:
         os.replace(f"{stem}.json", f"{stem}.bad")
-    except OSError:
-        pass
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
     _unlink(f"{stem}.raw")
 
 
@@ -253,5 +266,6 @@ def _write_ledger(spool: str, ledger: dict[str, Any]) -> None:
 def _unlink(path: str) -> None:
     try:
         os.unlink(path)
-    except OSError:
-        pass
+    except OSError as raised:
+        if is_foreign(raised):
+            raise

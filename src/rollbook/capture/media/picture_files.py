@@ -12,6 +12,8 @@ import os
 import struct
 import zlib
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,16 +60,21 @@ def write_picture(raw: str, target: str, note: dict[str, Any]) -> str:
             os.replace(beside, f"{stem}.{kind}")
             return "; ".join(problems)
         except (ImportError, RuntimeError, ValueError) as err:
+            if is_foreign(err):
+                raise
             problems.append(f"{kind}: {type(err).__name__}: {err}"[:300])
         except OSError as err:
+            if is_foreign(err):
+                raise
             if err.errno is not None:  # the disk's; ffmpeg's failures come without a number
                 raise
             problems.append(f"{kind}: {err}"[:300])
         finally:
             try:
                 os.unlink(beside)
-            except OSError:  # renamed already, or never begun
-                pass
+            except OSError as raised:  # renamed already, or never begun
+                if is_foreign(raised):
+                    raise
     raise ValueError("; ".join(problems))
 
 

@@ -7,6 +7,7 @@ uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def _array(image: Any) -> Any:
     try:
         return numpy.asarray(image)
     except (TypeError, ValueError) as err:
+        if is_foreign(err):
+            raise
         raise BadInput(f"found {type(image).__name__}, which is no array of pixels ({err}). Pass numbers") from None
 
 

@@ -17,6 +17,7 @@ import time
 
 from rollbook.capture.media import encode, picture_files
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ class Media:
             return None
         try:
             rate = float(fps)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError) as raised:
+            if is_foreign(raised):
+                raise
             rate = 0.0
         if not 0.0 < rate <= 1000.0:
             self._refuse(key, f"fps={fps!r} is no number of frames per second. Pass one above 0, up to 1000")
@@ -165,6 +168,8 @@ class Media:
         try:
             encode.write_bounds(self._folder, found)
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._count("media_failed", 1, f"run.media.keep(): the bounds could not be written: {err}")
 
     def _keep(
@@ -188,6 +193,8 @@ class Media:
         except LoggingFailed:
             raise
         except Exception as err:  # the disk; an iterator, image or figure of the user
+            if is_foreign(err):
+                raise
             message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
             self._count("media_failed", 1, message)
             return None
@@ -252,8 +259,9 @@ def _bytes_in(folder: str) -> int:
     for entry in os.scandir(folder):
         try:
             size += entry.stat().st_size
-        except OSError:  # the keeper has just done with it
-            pass
+        except OSError as raised:  # the keeper has just done with it
+            if is_foreign(raised):
+                raise
     return size
 
 
@@ -285,5 +293,6 @@ def _write_whole(path: str, data: bytes) -> None:
 def _unlink(path: str | Path) -> None:
     try:
         os.unlink(path)
-    except OSError:
-        pass
+    except OSError as raised:
+        if is_foreign(raised):
+            raise

@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping, Sequence, Set
 
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +77,9 @@ def write_config_files(folder: str | os.PathLike[str], config: Any) -> None:
         except BaseException:
             try:
                 os.unlink(beside)
-            except OSError:
-                pass
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
             raise
 
 
@@ -131,7 +133,9 @@ class _Walk:
         key = _Walk(json=False).value(name, "", ())
         try:
             hash(key)
-        except TypeError:
+        except TypeError as raised:
+            if is_foreign(raised):
+                raise
             return _short_repr(name)
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
@@ -148,7 +152,9 @@ class _Walk:
             return self._refuse(value, path)
         try:
             return self._other(value, path, (*above, id(value)))
-        except Exception:  # an accessor of the caller's object failed
+        except Exception as raised:  # an accessor of the caller's object failed
+            if is_foreign(raised):
+                raise
             return self._refuse(value, path)
 
     def _other(self, value: Any, path: str, above: tuple[int, ...]) -> Any:
@@ -249,6 +255,8 @@ def _item(value: Any, name: Any) -> Any:
     try:
         return value[name]
     except Exception as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
+        if is_foreign(err):
+            raise
         return f"<{type(err).__name__}>"
 
 
@@ -292,6 +300,8 @@ def _short_repr(value: Any) -> str:
     try:
         text = repr(value)
     except Exception as err:
+        if is_foreign(err):
+            raise
         text = f"<{type(value).__qualname__} whose repr failed: {type(err).__name__}>"
     text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)  # the same configuration reads the same in every run
     return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}…"

@@ -7,6 +7,7 @@ import os
 
 from rollbook.capture.plain import UNSTORABLE, plain
 from rollbook.capture.samples.content import Contentless, canonical, fingerprint
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class Items:
                 os.replace(temporary, path)
             return relative
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._run.count(
                 "item_not_kept", 1, f"log_samples(): an item of {len(data):,} bytes could not be written: {err}"
             )

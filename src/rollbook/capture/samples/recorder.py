@@ -18,6 +18,7 @@ from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values import flatten
 
 TYPE_CHECKING = False
@@ -126,6 +127,8 @@ class SampleLog:
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._run.count(
                 "samples",
                 1,
@@ -245,6 +248,8 @@ class SampleLog:
         try:
             self._file.append(fresh, batch, self._attempt or 1, _time_ns(self._run))
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._run.count(
                 "seen_not_kept",
                 1,
@@ -321,7 +326,9 @@ def _listed(items: Any) -> list[Any]:
         return list(array)
     try:
         return list(items)
-    except TypeError:
+    except TypeError as raised:
+        if is_foreign(raised):
+            raise
         return [items]
 
 
@@ -365,6 +372,6 @@ def _time_ns(run: Any) -> int:
     offset = getattr(getattr(getattr(run, "run", run), "writer", None), "time_offset", None)
     if offset is None:
         return time.time_ns()
-    from rollbook.journal.writer import now
+    from rollbook.clocks import now
 
     return int(now() + offset)

@@ -16,6 +16,7 @@ import zlib
 from array import array
 
 from rollbook import manifest
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ class SeenFile:
         """(attempt, unix ns, batch, fingerprints) of every whole block, file by file."""
         try:
             names = sorted(name for name in os.listdir(self._folder) if name.endswith(".bin"))
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return
         for name in names:
             with open(os.path.join(self._folder, name), "rb") as file:

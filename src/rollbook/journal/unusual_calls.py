@@ -1,26 +1,31 @@
-"""What a call to `log` goes through when it is not the same as the last: new keys, other types, tensors, text,
-arrays.
-"""
+"""What a call to `log` that is unlike the last one goes through: new keys, other types, tensors, text, arrays."""
 
 from __future__ import annotations
 
 import time
 
-from rollbook.clocks import STANDARD, UNKNOWN, as_clock
+from rollbook.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.errors import LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.journal import deferred
-from rollbook.values import MAX_RAW_ARRAY, Histogram, flatten, scalar_of
+from rollbook.journal.histograms import histogram_columns
+from rollbook.journal.lane import NO_DESCRIPTOR
+from rollbook.values import Histogram, flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from rollbook.journal.channel import Channel
     from rollbook.journal.lane import Lane
+    from rollbook.journal.open_writer import OpenWriter
     from rollbook.journal.stream import Stream
-    from rollbook.journal.writer import Channel, Writer
 
-__all__ = ["Slow", "histogram_columns"]
+__all__ = ["UnusualCalls"]
+
+RESERVED = frozenset(("time", "scope", "at", "attempt", "writer", "lane", "seq", "index"))
+"""Columns that every sealed row has; a value of such a name is kept as `value/<name>`."""
 
 _PLAIN = {float: "d", int: "q", bool: "b"}
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -40,16 +45,24 @@ class _Parts:
         self.same_keys = True  # the numbers stand in the row under the very keys of the call, all of them
 
 
-class Slow:
-    """The slow path of one channel. Called by its log function; raises only under strict=True."""
+class UnusualCalls:
+    """The long way of one channel. Called by its log function; raises only under strict=True and for wrong calls."""
 
     __slots__ = ("_channel", "_writer")
 
-    def __init__(self, writer: Writer, channel: Channel) -> None:
+    def __init__(self, writer: OpenWriter, channel: Channel) -> None:
         self._writer, self._channel = writer, channel
 
-    def __call__(self, values: Mapping[str, Any], clocks: tuple[Any, ...], declared: Mapping[str, Any]) -> None:
-        """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none."""
+    def __call__(
+        self, values: Any, clocks: tuple[Any, ...], declared: Mapping[str, Any], more: tuple[Any, ...] = ()
+    ) -> None:
+        """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none.
+
+        Raises:
+          TypeError: `more` arguments than log() takes, or none at all.
+        """
+        if more or values is None:
+            raise TypeError(_wrong_call(values, declared, more))
         writer = self._writer
         start, ways, spent = time.perf_counter_ns(), writer.long_ways, writer.long_way_ns
         try:
@@ -57,6 +70,8 @@ class Slow:
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             writer.failed("log", err)
         finally:  # frames on the way are part of this one
             writer.long_ways = max(writer.long_ways, ways + 1)
@@ -78,11 +93,14 @@ class Slow:
         for name, value in declared.items():
             try:
                 index = self._writer.clocks.index(name)
-            except ValueError:
+            except ValueError as raised:
+                if is_foreign(raised):
+                    raise
                 self._writer.bill.count(
                     "unknown_clock",
                     message=f"log(…, {name}=…): no clock {name!r} was declared; the value is kept as 'clock/{name}'. "
                     f"Known clocks: {', '.join(self._writer.clocks)}. Declare it with init(clocks=[{name!r}])",
+                    name=name,
                 )
                 refused[f"clock/{name}"] = value
                 continue
@@ -109,6 +127,7 @@ class Slow:
                 "odd_clock",
                 message=f"log(…, {name}={value!r:.80}): a clock counts, so it takes an integer (or a float with an "
                 f"integral value); this reading is kept as the value 'clock/{name}'",
+                name=name,
             )
             refused[f"clock/{name}"] = value
         else:
@@ -121,7 +140,8 @@ class Slow:
         if not hasattr(values, "items"):
             writer.bill.count(
                 "not_a_mapping",
-                message=f"log() takes a dict of name -> value; it was given {type(values).__name__} {values!r:.80}",
+                message=f"log() takes a dict of name -> value, such as log({{'loss': 3}}, env_step=5); it was given "
+                f"{type(values).__name__} {values!r:.80}",
             )
             return
         clocks, refused = self.clocks(given, declared)
@@ -144,27 +164,82 @@ class Slow:
             try:
                 columns = {"key": [key], **histogram_columns(array)}
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 self._refuse(key, array, f" ({type(err).__name__}: {err})")
                 continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
         for key, array in parts.device_arrays.items():
-            writer.defer_array(key, array, {"table": "histograms", **common})
+            writer.device_values.add_array(key, array, {"table": "histograms", **common})
 
     def _sort(self, values: Mapping[str, Any]) -> _Parts:
         parts = _Parts()
         prefix = self._channel.prefix
+        names: set[str] = set()
         for name, value in flatten(values):
+            key = self._key(f"{prefix}{name}", parts)
+            if key in names:
+                self._clash(key, parts)
+            names.add(key)
+            if not prefix and "/" not in key and value is not None:
+                self._named_as_a_column(key)
             if type(value) in _PLAIN:
-                parts.numbers[f"{prefix}{name}"] = value
+                parts.numbers[key] = value
                 continue
             try:
-                self._sort_odd(parts, f"{prefix}{name}", value)
+                self._sort_odd(parts, key, value)
             except LoggingFailed:
                 raise
             except Exception as err:  # an accessor of the caller's object failed
-                self._refuse(name, value, f" ({type(err).__name__}: {err})")
+                if is_foreign(err):
+                    raise
+                self._refuse(key, value, f" ({type(err).__name__}: {err})")
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
         return parts
+
+    def _key(self, key: str, parts: _Parts) -> str:
+        """`key` as files can hold it: a lone surrogate (names from `os.fsdecode`) is escaped, and counted."""
+        if key.isascii():
+            return key
+        escaped = key.encode("utf-8", "backslashreplace").decode()
+        if escaped != key:
+            parts.same_keys = False
+            self._writer.bill.count(
+                "changed_to_fit",
+                message=f"the key {escaped!r} holds a lone surrogate, which no file can; it was escaped",
+                name=escaped,
+            )
+        return escaped
+
+    def _clash(self, key: str, parts: _Parts) -> None:
+        parts.same_keys = False
+        for kind in (parts.numbers, parts.deferred, parts.texts, parts.arrays, parts.device_arrays):
+            kind.pop(key, None)
+        self._writer.bill.count(
+            "key_twice",
+            message=f"log() was given {key!r} twice in one row (nested dicts are joined with '/', and keys become "
+            "text); the last value was kept. Rename one",
+            name=key,
+        )
+
+    def _named_as_a_column(self, key: str) -> None:
+        bill = self._writer.bill
+        if self._channel.table != "metrics":
+            return
+        if key in self._writer.clocks:
+            bill.count(
+                "clock_as_value",
+                message=f"{key} is a clock: pass it as {key}=, as in log({{'loss': 3}}, {key}=5). "
+                f"This row keeps it as the value 'value/{key}'",
+                name=key,
+            )
+        elif key in RESERVED:
+            bill.count(
+                "reserved_key",
+                message=f"every row has a column {key!r} of rollbook's own; the value logged under this key is kept as "
+                f"'value/{key}'. Rename it",
+                name=key,
+            )
 
     def _sort_odd(self, parts: _Parts, key: str, value: Any) -> None:
         if value is None:
@@ -177,6 +252,7 @@ class Slow:
                 "tracer",
                 message=f"log({{{key!r}: …}}) was called inside a JAX transformation, where there is no number yet; "
                 "it was not kept. Use rollbook.adapters.jax.log there",
+                name=key,
             )
         elif isinstance(value, Histogram):
             parts.arrays[key] = value
@@ -193,8 +269,9 @@ class Slow:
     def _refuse(self, key: str, value: Any, why: str = "") -> None:
         self._writer.bill.count(
             "unloggable",
-            message=f"log({{{key!r}: …}}): a {type(value).__name__} is no number, text or array of numbers{why:.300}; "
-            "it was not kept, the rest of the row was. Convert it first",
+            message=f"log({{{key!r}: …}}): a {type(value).__name__} is not a number, text or array of numbers"
+            f"{why:.300}; it was not kept, the rest of the row was. Convert it first",
+            name=key,
         )
 
     def _row(self, values: Mapping[str, Any], parts: _Parts, clocks: list[int]) -> None:
@@ -210,34 +287,49 @@ class Slow:
             stream = None if too_big else lane.shapes.get(shape)
             if stream is None and not too_big and writer.earns_stream(shape):
                 stream = writer.new_stream(lane, channel, shape)
-            if stream is None:
-                seq = self._rare_row(lane, numbers, parts.deferred, clocks)
+            if stream is None or not self._has_room(lane, stream):
+                holder, seq = self._rare_row(lane, numbers, parts.deferred, clocks)
             else:
-                seq = self._stream_row(lane, stream, numbers, clocks)
+                holder, seq = lane, self._stream_row(lane, stream, numbers, clocks)
                 kinds = tuple(map(type, values.values()))
                 if parts.same_keys and all(_packs(kind) for kind in kinds):
                     stream.types = kinds
                     lane.scopes.setdefault(channel.id, {})[tuple(values)] = stream
-            if seq:
-                for key, value in parts.deferred.items():
-                    writer.defer(lane, seq, key, value)
+            for key, value in parts.deferred.items() if seq else ():
+                writer.device_values.add(holder, seq, key, value)
         finally:
             writer.free.append(lane)
 
-    def _stream_row(self, lane: Lane, stream: Stream, numbers: dict[str, Any], clocks: list[int]) -> int:
-        from rollbook.journal.writer import now
+    def _has_room(self, lane: Lane, stream: Stream) -> bool:
+        """Whether the next row fits into the stream's segment, after making another if need be.
 
-        if stream.offset > stream.last:
+        False where there is no file descriptor for one: the row goes to the frame file, which is open.
+
+        Raises:
+          OSError: there is no room to be had.
+        """
+        if stream.offset <= stream.last:
+            return True
+        try:
             stream.roll(lane.seq + 1, may_keep=self._writer.may_keep_mapped())
+        except OSError as err:
+            if err.errno not in NO_DESCRIPTOR or is_foreign(err):
+                raise
+            self._writer.no_descriptor(err)
+            return False
+        return True
+
+    def _stream_row(self, lane: Lane, stream: Stream, numbers: dict[str, Any], clocks: list[int]) -> int:
         offset = stream.offset
         stream.offset = offset + stream.width
         seq = lane.seq = lane.seq + 1
         stream.pack(stream.buffer, offset, *clocks, now(), *numbers.values(), seq)
         return seq
 
-    def _rare_row(self, lane: Lane, numbers: dict[str, Any], later: dict[str, Any], clocks: list[int]) -> int:
+    def _rare_row(
+        self, lane: Lane, numbers: dict[str, Any], later: dict[str, Any], clocks: list[int]
+    ) -> tuple[Lane, int]:
         from rollbook.journal.frames import encode
-        from rollbook.journal.writer import now
 
         channel = self._channel
         payload: dict[str, Any] = {
@@ -250,8 +342,25 @@ class Slow:
         }
         if later:
             payload["deferred"] = list(later)
-        data, _problems = encode(payload)
-        return lane.append(data, now())
+        data, problems = encode(payload)
+        self._writer.changed_to_fit(problems)
+        return self._writer.append(lane, data, now())
+
+
+def _wrong_call(values: Any, declared: Mapping[str, Any], more: tuple[Any, ...]) -> str:
+    """What to write instead of a call that log() cannot take."""
+    if isinstance(values, str) and len(more) == 1:
+        call, instead = f"log({values!r}, {more[0]!r:.40})", f"log({{{values!r}: {more[0]!r:.40}}}, env_step=5)"
+    elif hasattr(values, "items"):
+        numbers = ", ".join(f"{value!r:.40}" for value in more)
+        call, instead = f"log({{…}}, {numbers})", f"log({{…}}, env_step={numbers})"
+    elif values is None and declared:
+        pairs = ", ".join(f"{name}={value!r:.40}" for name, value in declared.items())
+        row = ", ".join(f"{name!r}: {value!r:.40}" for name, value in declared.items())
+        call, instead = f"log({pairs})", f"log({{{row}}}, env_step=5)"
+    else:
+        call, instead = f"log() with {len(more) + (values is not None)} arguments", "log({'loss': 3}, env_step=5)"
+    return f"{call}: log takes one dict of name -> value, and clocks by name. Write {instead}"
 
 
 def _packs(kind: type) -> bool:
@@ -272,44 +381,3 @@ def _is_array(value: Any) -> bool:
     shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
     numeric = any(word in dtype for word in ("float", "int", "bool", "half", "double"))
     return shape is not None and numeric and deferred.elements(value) > 0
-
-
-def histogram_columns(value: Any) -> dict[str, Any]:
-    """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
-    if isinstance(value, Histogram):
-        return {
-            "edges": [list(value.edges)],
-            "counts": [list(value.counts)],
-            "low": [value.low],
-            "high": [value.high],
-            "total": [value.total],
-            "total_squares": [value.total_squares],
-        }
-    if isinstance(value, (list, tuple)) and len(value) <= MAX_RAW_ARRAY:
-        return {"values": [[float(item) for item in value]]}
-    import numpy as np
-
-    detached = value.detach() if hasattr(value, "detach") else value
-    if str(getattr(detached, "dtype", "")).endswith("bfloat16"):  # numpy has no such type
-        detached = detached.float()
-    array = np.asarray(detached).reshape(-1)
-    if array.dtype.kind == "O":
-        array = np.array([float(item) for item in array.tolist()])
-    elif array.dtype.kind not in "fiub":
-        raise TypeError(f"its elements are {array.dtype}")
-    if array.size <= MAX_RAW_ARRAY:
-        return {"values": [array.tolist()]}
-    array = array.astype(np.float64, copy=False)
-    finite = array[np.isfinite(array)]
-    if not finite.size:
-        return {"values": [array[:MAX_RAW_ARRAY].tolist()]}
-    counts, edges = np.histogram(finite, bins=64)
-    return {
-        "edges": [edges.tolist()],
-        "counts": [counts.tolist()],
-        "low": [float(finite.min())],
-        "high": [float(finite.max())],
-        "total": [float(finite.sum())],
-        "total_squares": [float(np.square(finite).sum())],
-        "non_finite": [int(array.size - finite.size)],
-    }

@@ -1,0 +1,20 @@
+"""Where a log function writes to."""
+
+from __future__ import annotations
+
+__all__ = ["Channel"]
+
+
+class Channel:
+    """The run itself or one of its scopes, as the journal sees it.
+
+    Attributes:
+      id: unique within a writer's life; number of the key cache.
+      current: the clocks as they stand, in the writer's order. Scopes of a run share one list; a scope opened at a
+        checkpoint has its own.
+    """
+
+    __slots__ = ("at", "current", "id", "prefix", "scope", "table")
+
+    def __init__(self, id: int, table: str, prefix: str, scope: str, at: str, current: list[int]) -> None:
+        self.id, self.table, self.prefix, self.scope, self.at, self.current = id, table, prefix, scope, at, current

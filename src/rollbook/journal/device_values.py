@@ -1,0 +1,131 @@
+"""Values of rows that are committed already but whose numbers still lie on a device: fetched later, in one batch."""
+
+from __future__ import annotations
+
+import time
+
+from rollbook.clocks import now
+from rollbook.journal import deferred
+from rollbook.journal.lane import Receipt
+from rollbook.journal.recovery import unused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.journal.lane import Lane
+    from rollbook.journal.open_writer import OpenWriter
+
+__all__ = ["DeviceValues"]
+
+_MOST_BYTES = 64 * 1024 * 1024
+_LONGEST_NS = 2_000_000_000
+
+
+class _Array:
+    """A device array that becomes a histogram once it is here. `receipt` tells whether it was written already."""
+
+    __slots__ = ("key", "payload", "receipt", "time_ns", "value")
+
+    def __init__(self, key: str, value: Any, payload: dict[str, Any]) -> None:
+        self.key, self.value, self.payload = key, value, payload
+        self.time_ns, self.receipt = now(), Receipt()
+
+
+class DeviceValues:
+    """What a writer's rows are still owed.
+
+    Any thread may add; one at a time fetches. A fetch that was interrupted is begun again by the next one: numbers of
+    rows may then be written twice, which says the same, histograms are not.
+
+    Attributes:
+      numbers: (lane, seq, key, value) of committed rows.
+    """
+
+    __slots__ = ("_arrays", "_bytes", "_free_turns", "_since", "_turns", "_writer", "numbers")
+
+    def __init__(self, writer: OpenWriter) -> None:
+        self._writer = writer
+        self.numbers: list[tuple[int, int, str, Any]] = []
+        self._arrays: list[_Array] = []
+        self._since = self._bytes = 0
+        self._turns: list[bytearray] = [bytearray()]
+        self._free_turns: list[bytearray] = list(self._turns)
+
+    def add(self, lane: Lane, seq: int, key: str, value: Any) -> None:
+        """Remember the device value of a row that is already committed."""
+        self.numbers.append((lane.index, seq, key, value))
+        self._added(value)
+
+    def add_array(self, key: str, value: Any, payload: dict[str, Any]) -> None:
+        """Remember a device array that becomes a histogram once it is here."""
+        self._arrays.append(_Array(key, value, payload))
+        self._added(value)
+
+    def _added(self, value: Any) -> None:
+        time_ns = now()
+        self._since = self._since or time_ns
+        self._bytes += deferred.nbytes(value)
+        if self._bytes > _MOST_BYTES or time_ns - self._since > _LONGEST_NS:
+            self.flush()
+
+    def flush(self, wait_seconds: float = 0.0) -> None:
+        """Fetch all that is pending, in one batch, and write it down.
+
+        Args:
+          wait_seconds: how long to wait for another thread that is doing so; 0 leaves it to that thread.
+        """
+        deadline = time.monotonic() + wait_seconds
+        while self.numbers or self._arrays:
+            try:
+                turn: bytearray | None = self._free_turns.pop() if self._free_turns else unused(self._turns)
+            except IndexError:  # another thread was faster
+                turn = None
+            if turn is not None:
+                try:
+                    self._flush_numbers()
+                    self._flush_arrays()
+                    return
+                finally:
+                    self._free_turns.append(turn)
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.001)
+
+    def _flush_numbers(self) -> None:
+        waiting = list(self.numbers)
+        self._since = self._bytes = 0
+        by_lane: dict[int, dict[int, dict[str, Any]]] = {}
+        lost = []
+        for (lane, seq, key, _value), number in zip(
+            waiting, deferred.fetch([item[3] for item in waiting]), strict=True
+        ):
+            if number is None:
+                lost.append(key)
+            else:
+                by_lane.setdefault(lane, {}).setdefault(seq, {})[key] = number
+        for lane, rows in by_lane.items():
+            keys = list(dict.fromkeys(key for row in rows.values() for key in row))
+            columns = {key: [row.get(key) for row in rows.values()] for key in keys}
+            self._writer.frame({"fill": list(rows), "lane": lane, "columns": columns})
+        del self.numbers[: len(waiting)]  # others may have added more behind them
+        for key in lost:
+            self._lost(key)
+
+    def _flush_arrays(self) -> None:
+        from rollbook.journal.histograms import histogram_columns
+
+        waiting = list(self._arrays)
+        for array, content in zip(waiting, deferred.fetch([array.value for array in waiting]), strict=True):
+            receipt = array.receipt
+            if receipt.lane is not None and not receipt.seq and not self._writer.settle(receipt.lane):
+                continue  # its lane is in use; whoever uses it finds out
+            if content is not None and not receipt.seq:
+                columns = {"key": [array.key], **histogram_columns(content)}
+                self._writer.frame({**array.payload, "n": 1, "columns": columns}, array.time_ns, receipt)
+            self._arrays.remove(array)
+            if content is None:
+                self._lost(array.key)
+
+    def _lost(self, key: str) -> None:
+        self._writer.bill.count("lost_pending", message=f"the device value of {key!r} could not be fetched", name=key)

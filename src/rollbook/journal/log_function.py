@@ -1,0 +1,128 @@
+"""The function that a training loop calls: `log` of one channel.
+
+It is one closure without a facade in front: it takes a lane off a free list, finds the stream by the keys of the call,
+and packs clocks, time, values and the commit word straight into a mapped file. Whatever is unusual (a new key set,
+another type, a tensor, a full segment, no lane) it leaves to `unusual_calls.UnusualCalls`.
+"""
+
+from __future__ import annotations
+
+from rollbook.clocks import STANDARD, UNKNOWN, now
+from rollbook.foreign import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rollbook.journal.channel import Channel
+    from rollbook.journal.lane import Lane
+    from rollbook.journal.unusual_calls import UnusualCalls
+
+__all__ = ["make_log"]
+
+_NOTHING: Any = None
+
+
+def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusual: UnusualCalls) -> Callable[..., None]:
+    """The function log(values, *, env_step=…, …) -> None of `channel`.
+
+    It costs about 1 µs for one key and 1.7 µs for twenty, adds no wait and never raises of its own accord (see
+    `Bill.strict`), except TypeError for a call that does not fit its signature. What somebody else raises meanwhile
+    (Ctrl-C, the handler of a time limit) comes out as it is; the row is then whole in the files or not there at all.
+    """
+    pop, push, number = free.pop, free.append, channel.id
+    current = channel.current
+    further = clocks[len(STANDARD) :]
+    first_further = len(STANDARD)
+    nothing: list[int] = []
+    clock, unknown = now, UNKNOWN
+
+    def log(
+        values: Mapping[str, Any] = _NOTHING,
+        *more: Any,
+        env_step: int = unknown,
+        gradient_step: int = unknown,
+        epoch: int = unknown,
+        episode: int = unknown,
+        policy_version: int = unknown,
+        step: int = unknown,
+        **declared: int,
+    ) -> None:
+        """Append one row: values by key (nested dicts are joined with "/") and the clocks that say where it is.
+
+        Clocks that are not given are the run's current ones. The row is safe when this returns, after about 2 µs;
+        nothing raises unless the run is strict.
+        """
+        lane, seq = None, 0
+        try:
+            lane = pop()
+            stream = lane.scopes[number][tuple(values)]
+            cells = values.values()
+            if tuple(map(type, cells)) != stream.types or more:
+                raise LookupError
+            if env_step is unknown:
+                env_step = current[0]
+            elif type(env_step) is int:
+                current[0] = env_step
+            else:
+                raise LookupError
+            if gradient_step is unknown:
+                gradient_step = current[1]
+            elif type(gradient_step) is int:
+                current[1] = gradient_step
+            else:
+                raise LookupError
+            if epoch is unknown:
+                epoch = current[2]
+            elif type(epoch) is int:
+                current[2] = epoch
+            else:
+                raise LookupError
+            if episode is unknown:
+                episode = current[3]
+            elif type(episode) is int:
+                current[3] = episode
+            else:
+                raise LookupError
+            if policy_version is unknown:
+                policy_version = current[4]
+            elif type(policy_version) is int:
+                current[4] = policy_version
+            else:
+                raise LookupError
+            if step is unknown:
+                step = current[5]
+            elif type(step) is int:
+                current[5] = step
+            else:
+                raise LookupError
+            if further:
+                if declared and not unusual.set_declared(declared):
+                    raise LookupError
+                rest = current[first_further:]
+            elif declared:
+                raise LookupError
+            else:
+                rest = nothing
+            offset = stream.offset
+            if offset > stream.last:
+                raise LookupError
+            stream.offset = offset + stream.width
+            seq = lane.seq = lane.seq + 1
+            stream.pack(
+                stream.buffer, offset, env_step, gradient_step, epoch, episode, policy_version, step,
+                *rest, clock(), *cells, seq,
+            )  # fmt: skip
+            return
+        except Exception as err:
+            if is_foreign(err):
+                raise
+            if seq and stream.committed(offset, seq):
+                return
+        finally:
+            if lane is not None:
+                push(lane)
+        unusual(values, (env_step, gradient_step, epoch, episode, policy_version, step), declared, more)
+
+    return log

@@ -1,0 +1,36 @@
+"""What the parts of a writer know of the writer that they belong to."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Protocol
+
+    from rollbook.journal.bill import Bill
+    from rollbook.journal.channel import Channel
+    from rollbook.journal.lane import Lane, Receipt
+    from rollbook.journal.stream import Stream
+
+    class OpenWriter(Protocol):
+        """A writer that is open. `Writer` is one; see there."""
+
+        bill: Bill
+        clocks: tuple[str, ...]
+        free: list[Lane]
+        long_ways: int
+        long_way_ns: int
+        device_values: Any
+
+        def take(self) -> Lane | None: ...
+        def settle(self, lane: Lane) -> bool: ...
+        def append(self, lane: Lane, data: bytes, time_ns: int, receipt: Receipt | None = ...) -> tuple[Lane, int]: ...
+        def frame(
+            self, payload: Mapping[str, Any], time_ns: int | None = ..., receipt: Receipt | None = ...
+        ) -> int: ...
+        def earns_stream(self, shape: tuple[Any, ...]) -> bool: ...
+        def new_stream(self, lane: Lane, channel: Channel, shape: tuple[Any, ...]) -> Stream: ...
+        def may_keep_mapped(self) -> bool: ...
+        def no_descriptor(self, err: OSError) -> None: ...
+        def changed_to_fit(self, problems: Iterable[str]) -> None: ...
+        def failed(self, where: str, err: BaseException) -> None: ...

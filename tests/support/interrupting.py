@@ -1,0 +1,95 @@
+"""Exceptions that come up inside rollbook without rollbook having raised them: at every line, or at any moment.
+
+`at_each_line` is the exhaustive way: a trace function raises at the first line or call event inside rollbook of one
+call, at the second of the next, and so on until a call goes through. `at_random_moments` is a timer whose signal
+handler raises, as time limits and pre-emption do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import rollbook
+
+ROLLBOOK = os.path.dirname(os.path.abspath(rollbook.__file__)) + os.sep
+
+
+class Limit(Exception):
+    """What a program's own handler raises."""
+
+
+class Preempted(OSError):
+    """The same by a class that rollbook handles where the system raises it."""
+
+
+KINDS: tuple[Callable[[], BaseException], ...] = (
+    KeyboardInterrupt,
+    lambda: Limit("time is up"),
+    lambda: ValueError("raised by a handler"),
+    lambda: TimeoutError("raised by a handler"),
+    lambda: Preempted(28, "raised by a handler"),
+    lambda: KeyError("raised by a handler"),
+)
+"""Exceptions a handler may raise; the last ones are of types that rollbook meets in its own work."""
+
+
+def interrupt_at(event_number: int, error: BaseException, call: Callable[[], object]) -> tuple[bool, str]:
+    """Call `call` and raise `error` at its n-th line or call event inside rollbook.
+
+    Returns:
+      (whether there were so many events, where it was raised).
+    Raises:
+      AssertionError: it was raised and something else, or nothing, came out.
+    """
+    seen = 0
+    place = ""
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal seen, place
+        code = frame.f_code
+        if not code.co_filename.startswith(ROLLBOOK) or code.co_name == "<module>":
+            return None
+        if event in ("call", "line"):
+            seen += 1
+            if seen == event_number:
+                place = f"{code.co_filename.removeprefix(ROLLBOOK)}:{frame.f_lineno} {code.co_name} ({event})"
+                raise error
+        return trace
+
+    came_out: BaseException | None = None
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except BaseException as err:
+        came_out = err
+    finally:
+        sys.settrace(before)
+    if came_out is not None and came_out is not error:
+        raise AssertionError(f"{error!r} was raised at {place}, and {came_out!r} came out") from came_out
+    if place and came_out is None:
+        raise AssertionError(f"{error!r} was raised at {place} and eaten")
+    if came_out is not None:
+        came_out.__traceback__ = None
+    return bool(place), place
+
+
+@contextlib.contextmanager
+def at_random_moments(make: Callable[[], BaseException], seconds: Callable[[], float]) -> Iterator[Callable[[], None]]:
+    """A timer whose handler raises; the function given out starts it anew, and after the block it is off."""
+
+    def handler(_number: int, _frame: FrameType | None) -> None:
+        raise make()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield lambda: signal.setitimer(signal.ITIMER_REAL, seconds()) and None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
