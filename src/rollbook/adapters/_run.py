@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
+import weakref
 
 from rollbook.errors import BadInput, LoggingFailed, RollbookWarning
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Counter", "clean_name", "find_run"]
+__all__ = ["Counter", "Users", "clean_name", "find_run"]
 
 
 def clean_name(text: object, default: str) -> str:
@@ -63,6 +64,40 @@ def find_run(
             "None to use the current run (or open one), or False to keep no book"
         )
     return run, False  # a Scope has the same verbs
+
+
+class Users:
+    """The loggers of one kind that write to a run: one that they opened is finished when the last of them is closed."""
+
+    def __init__(self) -> None:
+        self._users: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
+        self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def join(self, run: Any, user: Any, opened: bool) -> None:
+        """`user` writes to the run (or scope of it) from now on; `opened`: it opened the run."""
+        whole = run.run
+        self._users.setdefault(whole, weakref.WeakSet()).add(user)
+        if opened:
+            self._opened.add(whole)
+
+    def running(self) -> Any:
+        """A run that one of them writes to, or None."""
+        return next((run for run, users in self._users.items() if users and run.status == "running"), None)
+
+    def of(self, run: Any) -> list[Any]:
+        """Who writes to the run."""
+        return list(self._users.get(run.run, ()))
+
+    def leave(self, run: Any, user: Any) -> None:
+        """`user` is closed; finishes the run if it was the last and one of them had opened it. Twice is fine."""
+        whole = run.run
+        users = self._users.get(whole)
+        if users is None or user not in users:
+            return
+        users.discard(user)
+        if not users and whole in self._opened:
+            self._opened.discard(whole)
+            whole.finish()
 
 
 class Counter:

@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rollbook.adapters._run import Users, find_run
+from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
+from rollbook.errors import BadInput
 from rollbook.values import flatten, scalar_of
 
-__all__ = ["BookFirst", "RollbookLogger", "entries_of"]
+__all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
+
+_users = Users()
+
+
+def is_run(experiment: Any) -> bool:
+    """Whether this is a Run or a Scope, and not a tracker of somebody else."""
+    return offers(experiment, "log") and offers(experiment, "clocks_now")
 
 
 class RollbookLogger(Logger):
@@ -26,26 +36,39 @@ class RollbookLogger(Logger):
     learner, and environment steps otherwise. An evaluator's own steps are no place in training: they stand in `step`,
     and its rows take the run's current clocks.
 
+    A run that was opened here is finished when the last of its loggers is closed, or when the program ends.
+
     Args:
-      run: a Run, or a Scope of one.
+      run: a Run, or a Scope of one; None takes the current run, or opens one.
       label: the component: "train_loop", "learner", "evaluator" …
       steps_key: the entry that counts this component's steps.
       clocks: clock -> entry, instead of the rules above: {"env_step": "frames"}.
       instance: the number of the component where there are several of one label; those above 0 are kept under
         `<label>_<instance>`.
+      project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """
 
     def __init__(
         self,
-        run: Any,
+        run: Any = None,
         label: str | None = "",
         *,
         steps_key: str | None = None,
         clocks: Mapping[str, str] | None = None,
         instance: int | None = None,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
     ) -> None:
         name = f"{label}_{instance}" if label and instance else label
-        self._scope = run.scope(name) if name else run
+        if project is not None:
+            run_options = {"project": project, **(run_options or {})}
+        if run is None and run_options is not None:
+            run = _users.running()  # the options are for a run that is not open yet
+        self.run, opened = find_run(run, project="acme", name=name or "acme", options=run_options)
+        if self.run is None:
+            raise BadInput("RollbookLogger(run=False) would record nothing: leave the logger out instead")
+        _users.join(self.run, self, opened)
+        self._scope = self.run.scope(name) if name else self.run
         if clocks is not None:
             self._entries: Mapping[str, Sequence[str]] = {clock: (entry,) for clock, entry in clocks.items()}
         else:
@@ -64,6 +87,10 @@ class RollbookLogger(Logger):
             self._scope.count("acme_record", message=f"a record could not be read ({type(err).__name__}: {err})")
             return
         self._scope.log(values, **readings)
+
+    def close(self) -> None:
+        """Finish the run if one of its loggers opened it and this is the last of them to be closed."""
+        _users.leave(self.run, self)
 
     def _readings(self, record: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -122,9 +149,12 @@ class BookFirst(Logger):
             flush()
 
     def close(self) -> None:
-        """Close the stack. The run is finished by whoever opened it."""
-        if self._to is not None:
-            self._to.close()
+        """Close the stack, and the book's logger with it. A run is finished by whoever opened it."""
+        try:
+            if self._to is not None:
+                self._to.close()
+        finally:
+            self._book.close()
 
 
 class _Derived(Logger):

@@ -10,14 +10,14 @@ Keep what `make_logger` returns: `dump` belongs to the outermost logger.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.aggregators import Dispatcher
 from rollbook.adapters.acme.asynchronous import AsyncLogger
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
-from rollbook.adapters.acme.book import BookFirst, RollbookLogger
+from rollbook.adapters.acme.book import BookFirst, RollbookLogger, is_run
 from rollbook.adapters.acme.csv import CSVLogger
 from rollbook.adapters.acme.filters import AggregateFilter, NoneFilter, SmoothingFilter, TimeFilter
 from rollbook.adapters.acme.terminal import TerminalLogger
@@ -36,6 +36,7 @@ def make_logger(
     *,
     compat: bool = False,
     print_fn: Callable[[str], Any] = print,
+    run_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """The stack AggregateFilter -> NoneFilter -> SmoothingFilter -> TimeFilter -> terminal and tracker.
 
@@ -52,11 +53,13 @@ def make_logger(
       compat: the order of the article: TimeFilter -> NoneFilter -> SmoothingFilter, so that only records that passed
         the TimeFilter are averaged, and records that do not pass are dropped.
       print_fn: takes the lines for the terminal.
+      run_options: with experiment=None: open a run with these arguments of `rollbook.init` ({} with none).
     Returns:
       The outermost logger; `dump()` belongs to it.
     """
-    is_run = offers(experiment, "log") and offers(experiment, "clocks_now")
-    front = BookFirst(RollbookLogger(experiment, prefix)) if is_run else None
+    front = None
+    if is_run(experiment) or (experiment is None and run_options is not None):
+        front = BookFirst(RollbookLogger(experiment, prefix, run_options=run_options))
     ends: list[Any] = [TerminalLogger(prefix, print_fn)]
     if experiment is not None and front is None:
         ends.insert(0, _tracker(experiment, prefix))
@@ -97,6 +100,7 @@ def make_default_logger(
     *,
     run: Any = None,
     instance: int | None = None,
+    run_options: Mapping[str, Any] | None = None,
 ) -> Logger:
     """The logger Acme's components make when none is given: terminal and CSV file, once every `time_delta` seconds.
 
@@ -108,8 +112,9 @@ def make_default_logger(
       print_fn: takes lines; None prints.
       serialize_fn: applied to records first.
       steps_key: the entry that counts the component's steps.
-      run: a run that gets every record as well.
+      run: a run that gets every record as well; None and no `run_options`: none.
       instance: the number of the component; see `RollbookLogger`.
+      run_options: open a run with these arguments of `rollbook.init`, or join the one that is open.
     """
     ends: list[Logger] = [TerminalLogger(label, print_fn or print)]
     if save_data:
@@ -118,6 +123,7 @@ def make_default_logger(
     if asynchronous:
         logger = AsyncLogger(logger)
     logger = TimeFilter(logger, time_delta)
-    if run is None:
+    if run is None and run_options is None:
         return logger
-    return BookFirst(RollbookLogger(run, label, steps_key=steps_key, instance=instance)).in_front_of(logger)
+    book = RollbookLogger(run, label, steps_key=steps_key, instance=instance, run_options=run_options)
+    return BookFirst(book).in_front_of(logger)

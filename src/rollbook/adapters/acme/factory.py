@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rollbook.adapters.acme.aggregators import Dispatcher
@@ -22,22 +23,40 @@ class LoggerFactory:
     Pickled into another process, its loggers write to the same run from there.
 
     Args:
-      run: a Run.
+      run: a Run; None takes the current one, or opens one when the first logger is asked for.
       time_delta: seconds between lines on the terminal; None shows nothing.
       save_data: also write Acme's CSV files.
+      project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """
 
-    def __init__(self, run: Any, *, time_delta: float | None = 1.0, save_data: bool = False) -> None:
+    def __init__(
+        self,
+        run: Any = None,
+        *,
+        time_delta: float | None = 1.0,
+        save_data: bool = False,
+        project: str | None = None,
+        run_options: Mapping[str, Any] | None = None,
+    ) -> None:
         self._run, self._time_delta, self._save_data = run, time_delta, save_data
+        self._project, self._run_options = project, run_options
 
     def __call__(self, label: str, steps_key: str | None = None, instance: int | None = None) -> Logger:
         """The logger of `label`."""
+        book = RollbookLogger(
+            self._run,
+            label,
+            steps_key=steps_key,
+            instance=instance,
+            project=self._project,
+            run_options=self._run_options,
+        )
+        self._run = book.run  # the next logger writes to the same one
         if self._time_delta is None and not self._save_data:
-            return RollbookLogger(self._run, label, steps_key=steps_key, instance=instance)
+            return book
         ends: list[Logger] = []
         if self._time_delta is not None:
             ends.append(TimeFilter(TerminalLogger(label), self._time_delta))
         if self._save_data:
             ends.append(CSVLogger(label=label))
-        book = RollbookLogger(self._run, label, steps_key=steps_key, instance=instance)
         return BookFirst(book).in_front_of(NoneFilter(Dispatcher(ends, to_numpy)))

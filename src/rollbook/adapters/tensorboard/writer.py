@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import weakref
 from contextlib import contextmanager
 from functools import partial
 
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import Counter, Users, find_run
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.file_verbs import FileVerbs
 from rollbook.values import Histogram
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SummaryWriter"]
 
-_open_writers: weakref.WeakSet[SummaryWriter] = weakref.WeakSet()
+_writers = Users()
 
 
 class SummaryWriter(FileVerbs):
@@ -77,7 +76,7 @@ class SummaryWriter(FileVerbs):
         self.native = native.open_events(events if write_to_disk else False, self.log_dir, options)
         self._clock = clock
         self.run: Run | None
-        self.run, self._owned = self._find_run(run, project, run_options)
+        self.run, opened = self._find_run(run, project, run_options)
         self._count = Counter(self.run)
         self._book: Scope | None = None
         self._closed = False
@@ -92,7 +91,7 @@ class SummaryWriter(FileVerbs):
                 self._count("unknown_clock", message=f"clock={clock!r} was not declared; global_step is kept as `step`")
             if purge_step is not None and self.run.run.resumed:
                 self._count.guard("rewind", f"rewinding to purge_step={purge_step}", self._rewind)
-        _open_writers.add(self)
+            _writers.join(self.run, self, opened)
 
     # -- numbers
 
@@ -419,14 +418,8 @@ class SummaryWriter(FileVerbs):
         if self._closed:
             return
         self._closed = True
-        _open_writers.discard(self)
-        if self.run is None:
-            return
-        siblings = [other for other in _open_writers if other.run is self.run]
-        if self._owned and siblings:
-            siblings[0]._owned = True  # it finishes the run in our place
-        elif self._owned:
-            self.run.finish()
+        if self.run is not None:
+            _writers.leave(self.run, self)
 
     def __enter__(self) -> Self:
         return self
@@ -442,17 +435,13 @@ class SummaryWriter(FileVerbs):
         name = os.path.basename(os.path.normpath(self.log_dir))
         if project is not None:
             options = {"project": project, **(options or {})}
-        if run is None:
-            running = [
-                other.run for other in _open_writers if other.run is not None and other.run.run.status == "running"
-            ]
-            if running and options:  # arguments are for a run that is not open yet; one process has one run
-                run = running[0]
+        if run is None and options:  # arguments are for a run that is not open yet; one process has one run
+            run = _writers.running()
         return find_run(run, project=program_name(), name=name, options=options)
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""
-        others = [other for other in _open_writers if other.run is self.run and other.log_dir != self.log_dir]
+        others = [other for other in _writers.of(self.run) if other.log_dir != self.log_dir]
         if not others:
             return ""
         inside = os.path.relpath(self.log_dir, others[0].log_dir)

@@ -27,7 +27,8 @@ class LoggerFactory:
       project: of the runs. Default: the experiment's name.
       tensorboard: write Tianshou's own event file into the experiment's folder as well.
       save_interval: epochs between checkpoints.
-      init: further arguments of `rollbook.init`, e.g. {"dir": "runs", "tags": ["sweep"]}.
+      run_options: further arguments of `rollbook.init`, e.g. {"dir": "runs", "tags": ["sweep"]}; `init` is its older
+        name.
       options: further arguments of RollbookLogger: the intervals, exclude_arrays.
     """
 
@@ -37,11 +38,12 @@ class LoggerFactory:
         *,
         tensorboard: bool = False,
         save_interval: int | None = 1,
+        run_options: Mapping[str, Any] | None = None,
         init: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         self.project, self.tensorboard, self.save_interval = project, tensorboard, save_interval
-        self.init, self.options = dict(init or {}), options
+        self.init, self.options = {**(init or {}), **(run_options or {})}, options
 
     def create_logger(
         self,
