@@ -37,7 +37,9 @@ __all__ = [
     "clean",
     "close_origin",
     "difference",
+    "differences",
     "entry_of",
+    "follow_summary",
     "look",
     "new_id",
     "newest",
@@ -338,6 +340,33 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
 
 
 # -- what each life was started with
+
+
+def follow_summary(summary: dict[str, Any], mark: Mapping[str, Any]) -> None:
+    """Bring a summary up to date with one of the marks that tell of its changes: {"values": {…}, "gone": [key, …]}."""
+    values, gone = mark.get("values"), mark.get("gone")
+    if isinstance(values, dict):
+        summary.update(values)
+    for key in gone if isinstance(gone, list) else ():
+        summary.pop(str(key), None)
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The keys under which two origins differ, a phrase each: "config.lr (1, now 5)"."""
+    changed = difference(before, after)
+    phrases = [f"{'.'.join(path)} ({_shown(_at(before, path))}, now {_shown(value)})" for path, value in changed["set"]]
+    phrases += [f"{'.'.join(path)} ({_shown(_at(before, path))}, not given now)" for path in changed["gone"]]
+    return phrases
+
+
+def _at(fields: Any, path: list[str]) -> Any:
+    for key in path:
+        fields = fields.get(key, _WRONG) if isinstance(fields, dict) else _WRONG
+    return fields
+
+
+def _shown(value: Any) -> str:
+    return "not given before" if value is _WRONG else f"{_words(value):.60}"
 
 
 def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:

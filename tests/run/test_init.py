@@ -259,9 +259,9 @@ def test_must_refuses_to_begin_anew_and_allow_does_not(start: Start) -> None:
 
 def test_resuming_keeps_what_is_not_given_again(start: Start) -> None:
     start("p", "n", seed=3, config={"lr": 1}, tags=["a"], clocks=["tokens"], total={"env_step": 10}).finish()
-    run = start("p", "n", resume="must", config={"extra": 2}, tags=["b"])
+    run = start("p", "n", resume="must", tags=["b"])
     page = about(run)
-    assert (page["seed"], page["config"], page["tags"]) == (3, {"lr": 1, "extra": 2}, ["a", "b"])
+    assert (page["seed"], page["config"], page["tags"]) == (3, {"lr": 1}, ["a", "b"])
     assert page["total"] == {"env_step": 10}
     assert "tokens" in page["clocks"]
 

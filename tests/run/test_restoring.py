@@ -131,7 +131,7 @@ def test_a_resumed_run_without_a_checkpoint_begins_anew_and_hides_what_was(start
     run = start()
     run.log({"loss": 9.0}, env_step=7)
     run.finish("killed")
-    again = start(resume="must")
+    again = start(resume="allow")
     with pytest.warns(RollbookWarning, match="begins anew"):
         assert again.restore() is None
     again.log({"loss": 1.0}, env_step=0)

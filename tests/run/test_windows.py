@@ -126,7 +126,7 @@ def test_without_a_checkpoint_a_resumed_run_begins_with_empty_windows(start: Sta
     run = start()
     run.store(x=1.0, env_step=1)
     run.finish("crashed")
-    again = start(resume="must")
+    again = start(resume="allow")
     with pytest.warns(rollbook.errors.RollbookWarning, match="begins anew"):
         assert again.restore() is None
     again.store(x=3.0)

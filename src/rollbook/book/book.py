@@ -27,6 +27,7 @@ from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.history import Attempts, CheckpointRow, History
+from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near
@@ -98,13 +99,13 @@ class Book:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration it was started with."""
+        """The configuration of the newest life; that of each one is in `attempts`."""
         return _mapping(self.info.get("config"))
 
     @property
     def summary(self) -> dict[str, Any]:
         """What the run says about itself as a whole."""
-        return _mapping(self.info.get("summary"))
+        return summary_of(self)
 
     @property
     def seed(self) -> int | None:
@@ -126,9 +127,12 @@ class Book:
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
-        """The run's lives, oldest first, as run.json tells them."""
-        found = self.info.get("attempts")
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        """The run's lives, oldest first.
+
+        Each is a dict: n, parent and cut (where it goes on from), started, ended, status, writer, host, offsets, and
+        what it was started with: config, seed, git and packages.
+        """
+        return manifest.attempts(self.info)
 
     @property
     def status(self) -> str:

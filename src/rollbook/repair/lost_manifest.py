@@ -10,8 +10,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.book.book import Book
-from rollbook.book.pieces import Pieces
-from rollbook.book.tables import read_table
+from rollbook.book.last_words import all_marks
 from rollbook.files import read_json
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.layout import data_folder
@@ -71,25 +70,18 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
 def recall(folder: str) -> list[str]:
     """Write into a page that was made anew what the run said of itself as it went: rewinds, last words, its summary."""
     about = manifest.read(folder)
-    book = Book(folder)
-
-    def marks(found: dict[str, Pieces]) -> list[dict[str, Any]]:
-        run = book.context(found["marks"], "all")
-        table = read_table("marks", found["marks"], run.clocks, run.history, "all")
-        return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
-
     entries = {entry["n"]: entry for entry in about["attempts"]}
     rewinds = 0
-    for mark in book.files.read(["marks"], marks):
+    for mark in all_marks(Book(folder)):
         entry = entries.get(mark["attempt"])
-        said = _object(mark["payload"])
+        said = mark["payload"]
         if entry is None:
             continue
         if mark["mark"] == "rewind" and (said.get("parent") is None or said["parent"] in entries):
             entry.update(parent=said.get("parent"), cut=said.get("cut"), checkpoint=said.get("checkpoint"))
             rewinds += 1
-        elif mark["mark"] == "summary" and isinstance(said.get("values"), dict):
-            about["summary"].update(said["values"])
+        elif mark["mark"] == "summary":
+            manifest.follow_summary(about["summary"], said)
         elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(said.get("status"), str):
             entry["status"] = said["status"]
             if mark["attempt"] == max(entries):
@@ -120,11 +112,3 @@ def _config(folder: str) -> dict[str, Any]:
     except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     return plain if isinstance(plain, dict) else {}
-
-
-def _object(text: Any) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

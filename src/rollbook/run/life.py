@@ -25,7 +25,13 @@ FINISH_SECONDS = 10.0
 
 
 def start(
-    folder: str, about: dict[str, Any], writer: Writer, plan: Plan | None, keeper: str, native_config: Any = None
+    folder: str,
+    about: dict[str, Any],
+    writer: Writer,
+    plan: Plan | None,
+    keeper: str,
+    native_config: Any = None,
+    must: bool = False,
 ) -> Run:
     """The run of a writer that is open: starts its keeper (main writers with a plan also sinks) and its own thread."""
     from pathlib import Path
@@ -42,7 +48,7 @@ def start(
         if keeper == "process":
             local = _local_sinks(folder, plan.local)
         run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
-    run._parts["keeper"], run._parts["native_config"] = keeper, native_config
+    run._parts["keeper"], run._parts["native_config"], run._parts["must"] = keeper, native_config, must
     if keeper == "process":
         try:
             from rollbook.keeper.launch import launch
@@ -146,6 +152,8 @@ def _provenance(run: Run) -> None:
     from rollbook.capture.origin.provenance import collect
 
     run._parts["provenance"] = collect(run.about.get("cwd", "."))
+    _fold_provenance(run)
+    run.page_due = True  # a life that is killed has told what code it ran
 
 
 def _fold_provenance(run: Run) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         """A run that is being written. `Run` is one; see there."""
 
         writer: Writer
+        asides: int
 
         @property
         def folder(self) -> Path: ...

@@ -12,7 +12,7 @@ import time
 
 from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
-from rollbook.errors import BadInput, InvalidName
+from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.foreign import is_foreign
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
@@ -41,7 +41,7 @@ class Run(Scope):
 
     Attributes:
       id, project, name, seed: identity. attempt: the life of the run, from 1.
-      config: the configuration, a dict; changes are kept.
+      config: the configuration of this life, a dict; changes are kept.
       summary: a dict of last words (best return, …); changes are kept.
       resumed: whether this is a later attempt.
     """
@@ -57,7 +57,6 @@ class Run(Scope):
         self._folder, self.about, self.writer, self._end = folder, about, writer, end
         self.id: str = about["id"]
         self.project: str = about["project"]
-        self.seed: int | None = about.get("seed")
         self.status = "running"
         self.tokens: list[Any] = []
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
@@ -67,6 +66,18 @@ class Run(Scope):
         self.config: dict[str, Any] = Watched(about.get("config") or {}, self._config_changed)
         self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
         self.config_changed = True
+        self.page_due = False
+        # Rows of this life that are no part of training (marks, texts such as what an environment is, what rollbook
+        # says about itself): a program that was only starting up when it went back has lived no life of its own.
+        self.asides = 0
+        self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
+        # A resumed run's open windows are read back when they are first asked for, or by a restore.
+        self._windows_due = writer.main and writer.attempt > 1
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the run, as `init` was given it. Nothing was seeded with it."""
+        return self.about.get("seed")
 
     @property
     def folder(self) -> Path:
@@ -132,6 +143,8 @@ class Run(Scope):
           at: the id of the checkpoint that the scope stands at.
         """
         stores: dict[tuple[str, str], Any] = self._parts.setdefault("stores", {})
+        if self._windows_due:
+            self._guard(self._refill_stores)
         store = stores.get((scope, at))
         if store is None:
             from rollbook.capture.store_dump import Store
@@ -225,6 +238,7 @@ class Run(Scope):
           (said once).
         Raises:
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
+          NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
         from rollbook.capture.checkpoints.restoring import Restored, choose, known_clocks, place_of
 
@@ -234,6 +248,12 @@ class Run(Scope):
         rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
         row = choose(rows, which, self._folder)
         if row is None:
+            if self._parts.get("must"):
+                raise NothingToResume(
+                    f"restore({which!r}): run {self.id} was opened with resume='must' and has no such checkpoint to go "
+                    f"back to; it has {len(rows)} in its history. Begin anew with resume='never', or go on without one "
+                    "with resume='allow'"
+                )
             self.count(
                 "nothing_to_restore",
                 message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
@@ -282,17 +302,22 @@ class Run(Scope):
     def _rewind_to(self, parent: int, cut: dict[str, Any], checkpoint: str | None) -> None:
         if self._was_taken_over():  # the next number is somebody else's
             return
-        if self.writer.rows_written() or parent >= self.attempt:
-            self._attempt_entry().update(ended=time.time(), status="rewound")
-            number = max(entry["n"] for entry in self.about["attempts"]) + 1
+        if self.writer.rows_written() > self.asides or parent >= self.attempt:
+            manifest.close_origin(self.about)
+            former = self._attempt_entry()
+            former.update(ended=time.time(), status="rewound")
+            number = manifest.newest(self.about)["n"] + 1
             self.writer.begin_attempt(number)
-            self.about["attempts"].append({**self._attempt_entry(number - 1), "n": number, "started": time.time()})
+            self.asides = 0
+            own = {name: value for name, value in former.items() if name != "origin"}
+            self.about["attempts"].append({**own, "n": number, "started": time.time()})
             self._attempt_entry().update(ended=None, status="running", writer=self.writer.id)
         self._attempt_entry().update(parent=parent, cut=cut, checkpoint=checkpoint)
         self._rewound(parent, cut, checkpoint)
 
     def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
         self.write_about()  # first: who sees the mark finds the cut
+        self.asides += 1
         self.writer.frame({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         try:
             self._refill_stores()
@@ -303,6 +328,7 @@ class Run(Scope):
 
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
+        self._windows_due = False
         from rollbook.book.undumped import read_windows
 
         self.writer.device_values.flush()
@@ -326,17 +352,13 @@ class Run(Scope):
     # -- the run's own page
 
     def _attempt_entry(self, number: int | None = None) -> dict[str, Any]:
-        wanted = self.attempt if number is None else number
-        for entry in self.about["attempts"]:
-            if entry["n"] == wanted:
-                found: dict[str, Any] = entry
-                return found
-        return {}
+        return manifest.entry_of(self.about, self.attempt if number is None else number)
 
     def write_about(self) -> None:
         """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
         if not self.writer.main:
             return
+        self.page_due = False
         if self.config:
             from rollbook.capture.origin.config import plain
 
@@ -349,6 +371,10 @@ class Run(Scope):
             from rollbook.capture.origin.config import plain
 
             self.about["summary"] = plain(dict(self.summary))[0]
+        said, words = self._summary_said, self.about["summary"]
+        unsaid = [key for key in words if key not in said or repr(said[key]) != repr(words[key])]
+        if unsaid and not self.writer.closed:  # something deep inside of it was changed: the marks tell all
+            self._guard(self._say_summary, unsaid)
         self.about["drops"] = dict(self.writer.bill.counts)
         try:
             with manifest.ManifestLock(str(self._folder)):
@@ -368,7 +394,7 @@ class Run(Scope):
         """
         news: dict[str, Any] = {}
         if seed is not None and self.about.get("seed") is None:
-            self.seed = news["seed"] = seed
+            news["seed"] = seed
         goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
         if goals and not self.about.get("total"):
             news["total"] = goals
@@ -395,9 +421,20 @@ class Run(Scope):
         self.config_changed = True
 
     def _summary_changed(self, key: str) -> None:
+        self._guard(self._say_summary, [key])
+
+    def _say_summary(self, keys: list[str]) -> None:
+        """A mark about keys of the summary: it is safe at once, run.json follows within a second or so."""
         from rollbook.capture.origin.config import plain
 
-        self._guard(lambda: self.writer.frame({"mark": "summary", "values": plain({key: self.summary.get(key)})[0]}))
+        values = plain({key: self.summary[key] for key in keys if key in self.summary})[0]
+        gone = [str(key) for key in keys if key not in self.summary]
+        self._summary_said.update(values)
+        for key in gone:
+            self._summary_said.pop(key, None)
+        self.asides += 1
+        self.writer.frame({"mark": "summary", "values": values, "gone": gone})
+        self.page_due = True
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.

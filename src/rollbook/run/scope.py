@@ -120,6 +120,8 @@ class Scope:
                 payload["clock_columns"] = dict(clock_columns)
             if time_column is not None:
                 payload["time_column"] = time_column
+            if table == "text":
+                self.run.asides += 1
             return self.run.writer.frame(payload)
         except LoggingFailed:
             raise
@@ -249,8 +251,8 @@ class Scope:
     def _do_store(self, values: dict[str, Any]) -> None:
         names = self.run.writer.clocks
         clocks = {name: values.pop(name) for name in list(values) if name in names}
+        store = self._stored()  # before these values are logged: a resumed run's window is read back from its rows
         self.log(values, **clocks)
-        store = self._stored()
         store.store(values)
         if new := store.new_keys():  # so that a later restore knows which rows make up the window
             self._say("store", new)

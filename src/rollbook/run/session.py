@@ -16,6 +16,7 @@ from rollbook.errors import (
     BadInput,
     NotARun,
     NothingToResume,
+    RollbookWarning,
     RunError,
     RunIsLive,
     RunNotFound,
@@ -166,6 +167,7 @@ def init(
                 "attempts": [],
             }
             attempt, not_before = 1, 0
+            before: dict[str, Any] = {"config": {}, "seed": None}
         else:
             folder = found
             about = manifest.read(folder, to_continue=True)
@@ -183,12 +185,16 @@ def init(
             not_before = last_time(folder, about)
             all_clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *all_clocks[len(STANDARD) :]])
             name = about["name"]
+            before = {"config": about["config"], "seed": about.get("seed")}
+            manifest.close_origin(about)
+            for field in _OF_A_LIFE:
+                about.pop(field, None)
 
         about.update(
             {
                 "status": "running",
                 "ended": None,
-                "seed": own_seed if own_seed is not None else about.get("seed"),
+                "seed": own_seed if own_seed is not None else before["seed"],
                 "group": group if group is not None else about.get("group"),
                 "job_type": job_type if job_type is not None else about.get("job_type"),
                 "tags": list(dict.fromkeys([*about.get("tags", ()), *own_tags])),
@@ -197,7 +203,7 @@ def init(
                 "forked_from": _fork_origin(forked_from) if forked_from is not None else about.get("forked_from"),
                 "total": check_total(total, all_clocks) or about.get("total", {}),
                 "clocks": list(all_clocks),
-                "config": {**about.get("config", {}), **settings},
+                "config": settings if config is not None else before["config"],
                 "host": liveness.identity().get("host"),
                 "boot_id": liveness.identity().get("boot_id"),
                 "command": command_line([sys.executable, *sys.argv]),
@@ -249,7 +255,11 @@ def init(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
                 "with dir="
             ) from err
-    run = start(folder, about, writer, plan, keeper, config if found is None else None)
+    if found is not None:
+        after = {"config": about["config"], "seed": about["seed"]}
+        _say_what_differs(about, manifest.differences(before, after))
+        about["summary"] = _summary_of(folder)
+    run = start(folder, about, writer, plan, keeper, config, resume == "must")
     for problem in config_problems:
         bill.count("config_as_repr", message=f"config: {problem}")
     return run
@@ -319,6 +329,44 @@ copyreg.pickle(Scope, _pickled_scope)
 
 
 # -- helpers of init
+
+_OF_A_LIFE = (
+    *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems",
+)  # fmt: skip
+"""Fields of run.json that each life finds out for itself."""
+
+
+def _say_what_differs(about: Mapping[str, Any], phrases: list[str]) -> None:
+    """One warning, also under strict=True, where nothing is wrong: both are kept."""
+    if not phrases:
+        return
+    import warnings
+
+    attempt = about["attempts"][-1]["n"]
+    more = f" and {len(phrases) - _MOST_NAMED} more" if len(phrases) > _MOST_NAMED else ""
+    warnings.warn(
+        f"run {about['id']} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
+        f"kept: book.attempts has what each of its {attempt} lives was started with",
+        RollbookWarning,
+        stacklevel=3,
+    )
+
+
+_MOST_NAMED = 8
+
+
+def _summary_of(folder: str) -> dict[str, Any]:
+    """The last words of the lives before, also those that run.json had no time to take up."""
+    fields = manifest.look(folder)
+    lives = fields["attempts"][:-1]
+    if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
+        return dict(fields["summary"])
+    from rollbook.book.book import Book
+
+    try:
+        return Book(folder).summary
+    except Exception:  # a damaged book must not keep the run from going on
+        return dict(fields["summary"])
 
 
 def _version() -> str:

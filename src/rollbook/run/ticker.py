@@ -63,7 +63,7 @@ class Ticker(threading.Thread):
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread."""
         run = self._run
-        for work in (run.writer.tick, self._settle, self._own_cost, *self._take_late(), self._feed):
+        for work in (run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed):
             try:
                 work()
             except Exception as err:
@@ -100,7 +100,9 @@ class Ticker(threading.Thread):
 
             # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
             native = run._parts.pop("native_config", None)
-            write_config_files(run.folder, dict(run.config) if native is None else native)
+            write_config_files(run.folder, dict(run.config) if native is None else native, attempt=run.attempt)
+            run.page_due = True
+        if run.page_due and run.writer.main and not run.writer.fenced and not run.writer.closed:
             run.write_about()
 
     def _own_cost(self) -> None:
@@ -113,4 +115,5 @@ class Ticker(threading.Thread):
         rows = writer.rows_written()
         if rows and not writer.closed:  # the last round comes after the end
             spent, refused = writer.seconds_spent(), sum(writer.bill.counts.values())
+            self._run.asides += 1
             self._log({"row_microseconds": spent / rows * 1e6, "seconds": spent, "rows": rows, "refused": refused})

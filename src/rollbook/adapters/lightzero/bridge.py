@@ -168,8 +168,8 @@ def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Calla
             from rollbook.capture.origin.config import plain
 
             run.config.update(plain(compiled)[0])
-            if run.seed is None and isinstance(compiled.get("seed"), int):
-                run.seed = run.about["seed"] = compiled["seed"]
+            if isinstance(compiled.get("seed"), int):
+                run.fill_in(seed=compiled["seed"])
             run.write_about()
         except Exception as err:
             run.count("lightzero_config", message=f"the configuration could not be kept: {err}")

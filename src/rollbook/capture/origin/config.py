@@ -61,18 +61,27 @@ def source(config: Any, *, formatted: bool = False) -> str:
     return f"# The full configuration of this run, as plain Python data. Written by rollbook.\nexp_config = {text}\n"
 
 
-def write_config_files(folder: str | os.PathLike[str], config: Any) -> None:
+def write_config_files(folder: str | os.PathLike[str], config: Any, *, attempt: int = 1) -> None:
     """Write both configuration files of a run, each as a whole or not at all.
 
+    Where a life of the run changes what the one before it had written, that is kept as `total_config.attempt_1.py` and
+    so on, by the number of the life that it belongs to.
+
+    Args:
+      attempt: which life writes.
     Raises:
       OSError: the folder cannot be written. BadInput: see `plain`.
     """
     for name, formatted in ((TOTAL, False), (FORMATTED, True)):
         path = os.path.join(folder, name)
         beside = f"{path}.{os.urandom(4).hex()}.tmp"
+        text = source(config, formatted=formatted)
+        former = os.path.join(folder, name.replace(".py", f".attempt_{attempt - 1}.py"))
+        if attempt > 1 and not os.path.exists(former):
+            _set_aside(path, former, text)
         try:
             with open(beside, "w", encoding="utf-8") as file:
-                file.write(source(config, formatted=formatted))
+                file.write(text)
             os.replace(beside, path)
         except BaseException:
             try:
@@ -81,6 +90,17 @@ def write_config_files(folder: str | os.PathLike[str], config: Any) -> None:
                 if is_foreign(raised):
                     raise
             raise
+
+
+def _set_aside(path: str, former: str, text: str) -> None:
+    """Keep the file of an earlier life under a name of its own, if it says something else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            differs = file.read() != text
+    except FileNotFoundError:
+        return
+    if differs:
+        os.replace(path, former)
 
 
 def _walked(config: Any, walk: _Walk) -> tuple[dict[Any, Any], list[str]]:

@@ -1,0 +1,65 @@
+"""What a run said of itself as a whole (`run.summary`), also when it was killed before run.json could say so.
+
+Each change of the summary is a mark in the journal, so it is as safe as a row; run.json is written now and then, and at
+the end. A life that ended by itself has left everything there; after any other the marks are gone through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rollbook import manifest
+from rollbook.book.context import Context
+from rollbook.book.history import Attempts
+from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.tables import read_table
+
+__all__ = ["MarkedRun", "all_marks", "summary_of"]
+
+
+class MarkedRun(Protocol):
+    """The part of `Book` that the marks ask for."""
+
+    files: RunFiles
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The content of run.json."""
+
+    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
+        """What reading needs to know beside the rows."""
+
+
+def summary_of(book: MarkedRun) -> dict[str, Any]:
+    """The summary as the run's newest words have it."""
+    fields = book.info
+    summary: dict[str, Any] = dict(fields["summary"])
+    if "last" in manifest.newest(fields):  # it wrote run.json after its last mark
+        return summary
+    for mark in all_marks(book):
+        if mark["mark"] == "summary":
+            manifest.follow_summary(summary, mark["payload"])
+    return summary
+
+
+def all_marks(book: MarkedRun) -> list[dict[str, Any]]:
+    """The marks of all lives, oldest first: `mark`, `attempt`, `writer` …, and `payload`, what the mark says.
+
+    A journal may hold anything: a payload that is no object is {}.
+    """
+
+    def work(found: dict[str, Pieces]) -> list[dict[str, Any]]:
+        run = book.context(found["marks"], "all")
+        table = read_table("marks", found["marks"], run.clocks, run.history, "all")
+        return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
+
+    marks = book.files.read(["marks"], work)
+    for mark in marks:
+        try:
+            said = json.loads(mark["payload"])
+        except (TypeError, ValueError, RecursionError):
+            said = {}
+        mark["payload"] = said if isinstance(said, dict) else {}
+    return marks

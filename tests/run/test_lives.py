@@ -1,0 +1,211 @@
+"""What was true of a run stays true when one of its lives ends and another begins."""
+
+from __future__ import annotations
+
+import ast
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import NothingToResume, RollbookWarning
+
+Start = Callable[..., rollbook.Run]
+
+
+def killed(root: Path, body: str, *, keeper: str = "inline") -> subprocess.CompletedProcess[str]:
+    """Run a program that opens `run` and is killed by SIGKILL at its end."""
+    code = (
+        "import os, signal, time, rollbook\n"
+        f"run = rollbook.init('project', 'name', dir={str(root)!r}, sinks=[], keeper={keeper!r}, resume='allow')\n"
+        f"{body}\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done
+
+
+# -- the summary
+
+
+LATE = """
+while not run.about.get("packages"): time.sleep(0.01)       # the opening page is written, and that about the code
+for _ in range(3):
+    run._parts["ticker"].tick()
+run._parts["ticker"].stop()                                # nothing writes run.json from here on
+run.summary["best"] = 13.0
+run.summary["gone"] = 1
+del run.summary["gone"]
+run.log({"x": 1.0}, env_step=1)
+"""
+
+
+def test_a_summary_that_was_set_late_survives_sigkill(root: Path, start: Start) -> None:
+    killed(root, LATE)
+    (book,) = rollbook.open(root)
+    assert json.loads((book.path / "run.json").read_text())["summary"] == {}  # only the journal has it
+    assert book.summary == {"best": 13.0}
+    run = start(resume="must")
+    assert dict(run.summary) == {"best": 13.0}
+    run.summary["last"] = "b"
+    assert run.book.summary == {"best": 13.0, "last": "b"}
+    run.finish()
+    assert rollbook.open(root)[0].summary == {"best": 13.0, "last": "b"}
+    assert json.loads((book.path / "run.json").read_text())["summary"] == {"best": 13.0, "last": "b"}
+
+
+def test_a_summary_survives_several_killed_lives_and_the_sealing_of_each(root: Path) -> None:
+    from rollbook.seal.folder import seal
+
+    killed(root, LATE)
+    (book,) = rollbook.open(root)
+    seal(book.path, final=True)
+    killed(root, LATE.replace("13.0", "14.0") + "run.summary['second'] = [1, 2]\n")
+    assert rollbook.open(root)[0].summary == {"best": 14.0, "second": [1, 2]}
+    seal(book.path, final=True)
+    assert rollbook.open(root)[0].summary == {"best": 14.0, "second": [1, 2]}
+
+
+def test_run_json_follows_the_summary_without_waiting_for_the_end(start: Start) -> None:
+    run = start()
+    run.summary["best"] = 3.0
+    run._parts["ticker"].tick()
+    assert json.loads((run.folder / "run.json").read_text())["summary"] == {"best": 3.0}
+    run.summary["deep"] = {"a": 1}
+    run.summary["deep"]["a"] = 2  # nobody is told
+    run.write_about()
+    assert run.book.summary == {"best": 3.0, "deep": {"a": 2}}
+
+
+# -- configuration, seed, code
+
+
+def test_a_resume_with_other_values_keeps_both_and_says_once_which_differ(start: Start) -> None:
+    run = start(seed=1, config={"lr": 1, "a": 2, "net": {"sizes": (64, 64)}})
+    run.save_checkpoint({"w": 1})
+    run.finish()
+    with pytest.warns(RollbookWarning) as warned:
+        again = start(seed=2, config={"lr": 5, "net": {"sizes": (64, 64)}}, resume="must")
+    (said,) = [str(w.message) for w in warned]
+    for phrase in ("config.lr (1, now 5)", "config.a (2, not given now)", "seed (1, now 2)"):
+        assert phrase in said
+    assert "net" not in said
+    again.restore()
+    book = again.book
+    assert (book.config, book.seed) == ({"lr": 5, "net": {"sizes": [64, 64]}}, 2)
+    assert [life["config"]["lr"] for life in book.attempts] == [1, 5]
+    assert [life["config"].get("a") for life in book.attempts] == [2, None]
+    assert [life["seed"] for life in book.attempts] == [1, 2]
+    again.config["late"] = True
+    again.finish()
+    assert [life["config"].get("late") for life in again.book.attempts] == [None, True]
+
+
+def test_a_resume_with_the_same_values_or_none_says_nothing(start: Start, recwarn: Any) -> None:
+    start(seed=1, config={"lr": float("nan"), "sizes": (1, 2), "tags": {"b", "a"}}).finish()
+    start(seed=1, config={"lr": float("nan"), "sizes": (1, 2), "tags": {"a", "b"}}, resume="must").finish()
+    again = start(resume="must")
+    assert [str(w.message) for w in recwarn if issubclass(w.category, RollbookWarning)] == []
+    assert [life["config"]["sizes"] for life in again.book.attempts] == [[1, 2]] * 3
+    assert again.seed == 1
+
+
+def test_both_configuration_files_of_an_earlier_life_are_kept_beside_the_new_ones(start: Start) -> None:
+    def settings(name: str) -> Any:
+        return ast.literal_eval((run.folder / name).read_text().partition("exp_config = ")[2])
+
+    run = start(config={"lr": 1, "sizes": (1, 2)})
+    run.finish()
+    with pytest.warns(RollbookWarning, match=r"config\.lr"):
+        start(config={"lr": 5, "sizes": (1, 2)}, resume="must").finish()
+    start(resume="must").finish()
+    assert settings("total_config.py") == {"lr": 5, "sizes": [1, 2]} or settings("total_config.py")["lr"] == 5
+    assert settings("total_config.attempt_1.py") == {"lr": 1, "sizes": (1, 2)}
+    assert settings("formatted_total_config.attempt_1.py") == {"lr": 1, "sizes": (1, 2)}
+
+
+def test_the_code_and_the_packages_belong_to_the_life_that_ran_them(start: Start, monkeypatch: Any) -> None:
+    found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
+    monkeypatch.setattr("rollbook.capture.origin.provenance.collect", lambda cwd: dict(found))
+    run = start()
+    run._parts["ticker"].tick()
+    assert run.book.info["git"] == {"commit": "one"}  # a life that is killed has said it, too
+    run.finish()
+    found["git"], found["packages"] = {"commit": "two"}, {"torch": "2", "numpy": "2"}
+    again = start(resume="must")
+    again.finish()
+    lives = again.book.attempts
+    assert [life["git"]["commit"] for life in lives] == ["one", "two"]
+    assert [life["packages"]["torch"] for life in lives] == ["1", "2"]
+
+
+def test_the_seed_cannot_be_assigned(start: Start) -> None:
+    run = start()
+    with pytest.raises(AttributeError):
+        run.seed = 7  # type: ignore[misc]
+    run.fill_in(seed=7, total={"env_step": 10})
+    assert (run.seed, run.book.seed, run.book.info["total"]) == (7, 7, {"env_step": 10})
+
+
+# -- lives
+
+
+def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> None:
+    killed(root, "run.log({'x': 1.0}, env_step=1); run.save_checkpoint({'w': 1}); run.log({'x': 2.0}, env_step=2)")
+    run = start(resume="must")
+    run.log_text("env/spec", "CartPole-v1")  # the program took its time to start
+    run._parts["ticker"]._cost_due = 0.0
+    run._parts["ticker"].tick()
+    run.summary["started"] = True
+    assert run.writer.rows_written() == 3
+    assert run.restore() is not None
+    run.log({"x": 3.0}, env_step=2)
+    assert [(life["n"], life["parent"]) for life in run.book.attempts] == [(1, None), (2, 1)]
+    assert run.book.metrics("x")["x"].to_pylist() == [1.0, 3.0]
+
+
+def test_must_with_nothing_to_restore_raises(root: Path, start: Start) -> None:
+    killed(root, "run.log({'x': 1.0}, env_step=1)")
+    run = start(resume="must")
+    with pytest.raises(NothingToResume, match="no such checkpoint"):
+        run.restore()
+    assert run.book.metrics("x").num_rows == 1  # nothing was hidden
+
+
+@pytest.mark.parametrize("end", ["finished", "killed"])
+def test_what_was_stored_and_not_dumped_survives_a_plain_resume(end: str, root: Path, start: Start) -> None:
+    body = "run.scope('train').store(x=1.0); run.scope('train').store(x=3.0, y=7.0)"
+    if end == "killed":
+        killed(root, body)
+    else:
+        run = start()
+        exec(body)
+        run.finish()
+    again = start(resume="must")
+    train = again.scope("train")
+    train.store(x=5.0)
+    assert train.dump() == {
+        "x/mean": 3.0, "x/std": pytest.approx((8 / 3) ** 0.5), "x/median": 3.0, "x/n": 3,
+        "y/mean": 7.0, "y/std": 0.0, "y/median": 7.0, "y/n": 1,
+    }  # fmt: skip
+    assert train.dump() == {"x/n": 0, "y/n": 0}
+    again.finish()
+    third = start(resume="must")
+    assert third.scope("train").dump() == {"x/n": 0, "y/n": 0}
+
+
+def test_a_checkpoint_saved_by_a_resumed_run_does_not_cost_it_its_window(start: Start) -> None:
+    run = start()
+    run.store(x=1.0)
+    run.finish()
+    again = start(resume="must")
+    again.save_checkpoint({"w": 1})
+    assert again.dump()["x/mean"] == 1.0
+    again.restore("last")
+    assert again.dump()["x/n"] == 1
