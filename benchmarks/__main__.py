@@ -17,14 +17,15 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import episodes, harness, samples
+from benchmarks import datasets, episodes, harness, samples
 from benchmarks.loggers import MODULES
 from benchmarks.rows import ROWS, Context, Line
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
-TABLE = {**{str(number): row for number, row in ROWS.items()}, "E": episodes.rows, "S": samples.rows}
-"""Rows of the table by name: the recorder's by number, episodes, samples."""
+TABLE = {str(number): row for number, row in ROWS.items()}
+TABLE |= {"D": datasets.rows, "E": episodes.rows, "S": samples.rows}
+"""Rows of the table by name: the recorder's by number, exports, episodes, samples."""
 
 
 def main() -> None:

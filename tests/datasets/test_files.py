@@ -133,9 +133,9 @@ def test_exporting_more_than_fits_keeps_one_episode_in_memory(recorded: Any, tmp
     alive: list[int] = []
     real = _source.StepSource._assemble
 
-    def watched(self: Any, key: Any, tables: Any) -> Any:
-        alive.append(sum(table.num_rows for table in tables))
-        return real(self, key, tables)
+    def watched(self: Any, key: Any, spans: Any) -> Any:
+        alive.append(sum(stop - start for _, _, start, stop in spans))
+        return real(self, key, spans)
 
     monkeypatch.setattr(_source.StepSource, "_assemble", watched)
     to_jsonl(book, tmp_path / "a.jsonl")

@@ -82,6 +82,27 @@ def test_episodes_are_chosen_by_id_by_their_row_and_by_agent(new_run: Any) -> No
     assert StepSource(book).agents == ["a", "b"]
 
 
+def test_episodes_under_way_are_told_by_their_scope_and_break_no_filter(new_run: Any) -> None:
+    run = new_run()
+    for env in range(3):
+        recorder = EpisodeRecorder(run.scope("buffer"), steps=True)
+        recorder.begin(obs=0)
+        for t in range(600):  # more than a chunk
+            recorder.step(1.0, env == 0 and t == 599, action=0, next_obs=1)
+    book = run.book
+    all_of_it = {t.episode_id for t in StepSource(book)}
+    finished = set(book.episodes()["episode_id"].to_pylist())
+    assert (len(all_of_it), len(finished)) == (3, 1)
+    by_scope = StepSource(book, episodes=lambda row: row["scope"] == "buffer")
+    assert {t.episode_id for t in by_scope} == all_of_it
+    by_id = StepSource(book, episodes=lambda row: row["episode_id"] not in finished)
+    assert {t.episode_id for t in by_id} == all_of_it - finished
+    assert len(StepSource(book, episodes=lambda row: row["return"] >= 1.0)) == len(finished)
+    assert len(StepSource(book, episodes=lambda row: row.get("return") > 0)) == len(finished)
+    with pytest.raises(ZeroDivisionError):  # what is wrong with the filter itself is not hidden
+        StepSource(book, episodes=lambda row: 1 / 0 > 0)
+
+
 def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> None:
     run = new_run()
     with TransitionRecorder(run.scope("train")) as transitions:
@@ -92,6 +113,32 @@ def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> No
         env = trajectory.row["env_index"]
         assert trajectory.columns["action"].tolist() == [env] * 20
         assert trajectory.t.tolist() == list(range(20))
+        assert trajectory.columns["obs"].tolist() == [[t, env] for t in range(20)]
+
+
+def test_an_episode_over_many_row_groups_is_whole(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.storage import encode
+
+    monkeypatch.setattr(encode, "TRAJECTORY_BYTES", 2000)
+    book, given = recorded("dict", "tuple", (90,), episodes=2)
+    source = StepSource(book)
+    assert max(map(len, source._spans.values())) > 2
+    for trajectory, truth in zip(source, given, strict=True):
+        assert trajectory.is_whole
+        assert_rows(trajectory.observations(source.space("observation")), truth["obs"])
+        assert_rows(trajectory.actions(source.space("action")), truth["action"])
+
+
+def test_what_is_done_to_a_trajectory_does_not_come_back(recorded: Any) -> None:
+    book, given = recorded("vector", "discrete")
+    source = StepSource(book)
+    for trajectory in source:
+        trajectory.columns["obs"] *= 0
+        trajectory.last["obs"] *= 0
+        trajectory.t += 7
+    for trajectory, truth in zip(source, given, strict=True):
+        assert_rows(trajectory.observations(), truth["obs"])
+        assert trajectory.is_whole
 
 
 def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:

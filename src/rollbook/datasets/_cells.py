@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollbook.errors import BadInput
 from rollbook.storage.columns import to_numpy
 
-__all__ = ["as_space", "column_cells", "join_cells", "leaves_of", "stacked", "tree_of"]
+__all__ = ["as_space", "column_cells", "from_json", "join_cells", "leaves_of", "stacked", "tree_of"]
 
 NDArray = npt.NDArray[Any]
 Cells = NDArray | list[Any]
@@ -37,14 +37,14 @@ def column_cells(
         return _list_cells(column, shapes)
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts = column.to_pylist()
-        return _from_json([json.loads(text) for text in texts]) if is_json else texts
+        return from_json([json.loads(text) for text in texts]) if is_json else texts
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return column.to_pylist()  # type: ignore[no-any-return]
     values, _ = to_numpy(column)
     return values
 
 
-def _from_json(cells: list[Any]) -> Cells:
+def from_json(cells: list[Any]) -> Cells:
     """Numbers, and lists of numbers of one shape, as an array again."""
     try:
         array = np.asarray(cells)
@@ -54,6 +54,9 @@ def _from_json(cells: list[Any]) -> Cells:
 
 
 def _list_cells(column: pa.ChunkedArray, shapes: Sequence[str | None] | None) -> Cells:
+    even = _even(column, None if shapes is None else set(shapes))
+    if even is not None:
+        return even
     parts: list[Any] = []
     for chunk in column.chunks:
         parts += _split(chunk)
@@ -63,6 +66,31 @@ def _list_cells(column: pa.ChunkedArray, shapes: Sequence[str | None] | None) ->
             for part, shape in zip(parts, shapes, strict=True)
         ]
     return stacked(parts)
+
+
+def _even(column: pa.ChunkedArray, shapes: set[str | None] | None) -> NDArray | None:
+    """Lists of one length (and one shape) at once, without an object per row; None where they are not that."""
+    if not len(column) or (shapes is not None and len(shapes) != 1):
+        return None
+    parts, widths = [], set()
+    for chunk in column.chunks:
+        if not len(chunk):
+            continue
+        flat = chunk.flatten()
+        if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type) or pa.types.is_boolean(flat.type)):
+            return None
+        values, valid = to_numpy(flat)
+        if valid is not None:
+            return None
+        lengths = to_numpy(chunk.value_lengths())[0]
+        widths |= {int(lengths.min()), int(lengths.max())}
+        if len(widths) != 1:
+            return None
+        parts.append(values)
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    shape = next(iter(shapes)) if shapes else None
+    axes = [widths.pop()] if shape is None else [int(axis) for axis in shape.split(",")]
+    return values.reshape(len(column), *axes)
 
 
 def _split(chunk: Any) -> list[Any]:

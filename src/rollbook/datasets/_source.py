@@ -3,8 +3,9 @@
     for trajectory in StepSource(book):
         trajectory.columns["obs"], trajectory.columns["reward"], trajectory.last["obs"]
 
-A first pass over two columns finds where each episode's rows lie; a second one reads the row groups that hold them,
-keeping a few. So the memory is that of one episode and some row groups, however large the run is.
+A first pass over some columns finds where each episode's rows lie; a second one reads the row groups that hold them,
+keeping a few. So the memory is that of one episode and some row groups, however large the run is. What can be done for
+a row group at once (decoding, looking for gaps) is; an episode then is a slice of each of its columns.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +23,10 @@ import pyarrow as pa
 
 from rollbook.book.metrics import chosen, identity
 from rollbook.book.pieces import Piece
-from rollbook.datasets._cells import Cells, as_space, column_cells, join_cells, leaves_of, tree_of
+from rollbook.datasets._cells import Cells, as_space, join_cells, leaves_of, tree_of
+from rollbook.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.errors import BadInput
-from rollbook.storage.columns import from_numpy, join_tables, to_numpy
+from rollbook.storage.columns import to_numpy
 
 if TYPE_CHECKING:
     from rollbook.book.book import Book
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["StepSource", "Trajectory"]
 
 NDArray = npt.NDArray[Any]
-_NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "scope", "at", "episode_id", "agent", "t"))
+_IDENTITY = ("attempt", "writer", "lane", "scope", "at")
 
 
 @dataclass
@@ -61,12 +64,15 @@ class Trajectory:
     @property
     def is_whole(self) -> bool:
         """Whether no step is missing: t runs from 0 without a gap."""
-        return bool(len(self.t)) and bool(np.array_equal(self.t, np.arange(len(self.t))))
+        n = len(self.t)
+        return n > 0 and self.t[0] == 0 and self.t[-1] == n - 1 and bool((self.t[1:] > self.t[:-1]).all())
 
     def column(self, name: str, default: Any) -> Any:
         """n numbers of a column, or `default` n times."""
         cells = self.columns.get(name)
-        return np.full(len(self), default) if cells is None else np.asarray(cells)
+        if cells is None:
+            return np.full(len(self), default)
+        return cells if isinstance(cells, np.ndarray) else np.asarray(cells)
 
     def observations(self, space: Any = None) -> Any:
         """All n + 1 observations (n where the last one is not known), as the space has them, else nested by name."""
@@ -96,23 +102,15 @@ def _one(cell: Any) -> Cells:
     return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Where some consecutive rows of one episode and agent lie."""
-
-    piece: int
-    group: int
-    start: int
-    stop: int
-
-
 class StepSource:
     """The trajectories of a book.
 
     Args:
       book: the run.
       episodes: only these ids, in this order; or a function of an episode's row (a dict) that says yes or no; None:
-      all. agents: only these; None: all.
+        all. An episode that is still under way has no row yet: the function is given its `episode_id`, its `scope` and
+        `complete` = False, and where it asks for more than that the answer is no.
+      agents: only these; None: all.
       attempts: which lives of the run; see `Book.metrics`.
       cache_bytes: decoded row groups that are kept.
     Raises:
@@ -129,11 +127,13 @@ class StepSource:
         cache_bytes: int = 128 * 1024 * 1024,
     ) -> None:
         self.book, self._attempts, self._cache_bytes = book, attempts, cache_bytes
-        self._rows = _episode_rows(book, attempts)
+        self._rows = _EpisodeRows(book.episodes(attempts))
         self._pieces: list[Piece] = []
         self._spans: dict[tuple[str, str], list[_Span]] = {}
         self._acting: set[tuple[str, str]] = set()
-        self._cache: OrderedDict[tuple[int, int], pa.Table] = OrderedDict()
+        self._orders: dict[tuple[int, int], NDArray] = {}
+        self._scopes: dict[str, str] = {}
+        self._cache: OrderedDict[tuple[int, int], Group] = OrderedDict()
         self._index()
         self.keys = self._wanted(episodes, agents)
         if not self.keys:
@@ -181,17 +181,28 @@ class StepSource:
         if episodes is None:
             return keys
         if callable(episodes):
-            return [key for key in keys if episodes(self._rows.get(key[0], {}))]
+            said = {key: self._is_chosen(key[0], episodes) for key in keys}
+            return [key for key in keys if said[key]]
         order = {str(name): place for place, name in enumerate(episodes)}
         return sorted((key for key in keys if key[0] in order), key=lambda key: order[key[0]])
 
+    def _is_chosen(self, episode_id: str, says: Callable[[dict[str, Any]], bool]) -> bool:
+        row = self._rows.get(episode_id)
+        if row:
+            return bool(says(row))
+        try:
+            return bool(says({"episode_id": episode_id, "scope": self._scopes.get(episode_id, ""), "complete": False}))
+        except (KeyError, TypeError):  # it asks for what is known at the end alone
+            return False
+
     def _index(self) -> None:
-        """Find each episode's rows: two columns of everything, and only where they begin and end is kept."""
+        """Find each episode's rows: some columns of everything, and only where they begin and end is kept."""
 
         def work(found: dict[str, list[Piece]]) -> None:
             pieces = found["steps"]
             history = self.book.context(pieces, self._attempts).history
             self._pieces, self._spans = list(pieces), {}
+            self._orders.clear()
             self._cache.clear()
             for number, piece in enumerate(self._pieces):
                 for group in _groups(piece):
@@ -205,153 +216,156 @@ class StepSource:
         self._spans = {key: spans for key, spans in self._spans.items() if key in self._acting}
 
     def _add_spans(self, table: pa.Table, mask: NDArray | None, piece: int, group: int) -> None:
+        """The rows of each episode and agent in a row group, as a stretch of them.
+
+        Where episodes are interleaved (several environments at once), the group is read in an order that has each one's
+        rows together.
+        """
         n = table.num_rows
         if not n or "episode_id" not in table.column_names:
             return
-        ids = _codes(table["episode_id"])
-        agents = _codes(table["agent"]) if "agent" in table.column_names else (np.zeros(n, np.int64), [""])
+        ids, id_words = words_of(table["episode_id"])
+        agents, agent_words = words_of(table["agent"]) if "agent" in table.column_names else (None, [""])
         acts = np.zeros(n, dtype=bool)
         for name in ("reward", "action"):
             if name in table.column_names:
-                _, valid = to_numpy(table[name]) if not _is_nested(table[name].type) else (None, _valid(table[name]))
-                acts |= np.ones(n, dtype=bool) if valid is None else valid
-        kept = np.ones(n, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
-        change = np.flatnonzero(
-            (np.diff(ids[0]) != 0) | (np.diff(agents[0]) != 0) | (np.diff(kept.astype(np.int8)) != 0)
-        )
-        edges = [0, *(change + 1).tolist(), n]
-        for start, stop in pairwise(edges):
-            if kept[start]:
-                key = (ids[1][ids[0][start]], agents[1][agents[0][start]])
-                self._spans.setdefault(key, []).append(_Span(piece, group, start, stop))
-                if acts[start:stop].any():
-                    self._acting.add(key)
+                acts |= _acts(table[name])
+        keys = ids if agents is None else ids * len(agent_words) + agents
+        order = None
+        if mask is not None:
+            kept = np.flatnonzero(mask)
+            if len(kept) != n:
+                keys, acts, order = keys[kept], acts[kept], kept
+        edges = _edges(keys)
+        if len(edges) - 1 != len(np.unique(keys)):
+            together = np.argsort(keys, kind="stable")
+            keys, acts, order = keys[together], acts[together], together if order is None else order[together]
+            edges = _edges(keys)
+        if order is not None:
+            self._orders[piece, group] = order
+        if not len(keys):
+            return
+        acting = np.logical_or.reduceat(acts, edges[:-1]).tolist()
+        firsts = keys[edges[:-1]].tolist()
+        scopes = _scopes(table, self._pieces[piece])
+        for place, (start, stop) in enumerate(pairwise(edges.tolist())):
+            episode, agent = divmod(firsts[place], len(agent_words)) if agents is not None else (firsts[place], 0)
+            key = (id_words[episode], agent_words[agent])
+            self._spans.setdefault(key, []).append((piece, group, start, stop))
+            if acting[place]:
+                self._acting.add(key)
+            if key[0] not in self._rows:
+                self._scopes[key[0]] = scopes(start if order is None else int(order[start]))
 
     def _read(self, key: tuple[str, str]) -> Trajectory | None:
         for _ in range(8):
             try:
-                tables = [self._group(span.piece, span.group).slice(span.start, span.stop - span.start)
-                          for span in self._spans[key]]  # fmt: skip
-                return self._assemble(key, tables)
+                return self._assemble(key, self._spans[key])
             except FileNotFoundError:  # a part was merged into another one meanwhile
                 self._index()
         raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
 
-    def _group(self, number: int, group: int) -> pa.Table:
-        table = self._cache.get((number, group))
-        if table is None:
+    def _group(self, number: int, group: int) -> Group:
+        found = self._cache.get((number, group))
+        if found is None:
             piece = self._pieces[number]
             table = piece.read(None, None if piece.part is None else [group])
             fields = piece.meta.get("fields") or {}
             odd = {name for name, more in fields.items() if more.get("rollbook") == "json"}
-            table = table.replace_schema_metadata({b"json": "\n".join(sorted(odd)).encode()})
-            self._cache[number, group] = table
+            found = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
+            self._cache[number, group] = found
             while len(self._cache) > 1 and sum(kept.nbytes for kept in self._cache.values()) > self._cache_bytes:
                 self._cache.popitem(last=False)
         else:
             self._cache.move_to_end((number, group))
-        return table
+        return found
 
-    def _assemble(self, key: tuple[str, str], tables: list[pa.Table]) -> Trajectory | None:
-        is_json = {name for t in tables for name in (t.schema.metadata or {}).get(b"json", b"").decode().split("\n")}
-        table = join_tables([_without_empty(part) for part in tables])
-        names = set(table.column_names)
-        t = to_numpy(table["t"])[0] if "t" in names else np.arange(table.num_rows)
-        steps = np.zeros(table.num_rows, dtype=bool)
-        for name in names & {"reward", "terminated"} or {n for n in names if n.partition("/")[0] == "action"}:
-            steps |= _valid(table[name])
-        if not steps.any():
+    def _assemble(self, key: tuple[str, str], spans: list[_Span]) -> Trajectory | None:
+        groups = [self._group(piece, group) for piece, group, _, _ in spans]
+        if len(spans) == 1:
+            group, (_, _, start, stop) = groups[0], spans[0]
+        else:
+            group = joined([part.stretch(span[2], span[3]) for part, span in zip(groups, spans, strict=True)])
+            start, stop = 0, len(group)
+        places = group.places(start, stop)
+        if places is None:
             return None
-        seen = np.zeros(table.num_rows, dtype=bool)
-        for name in names:
-            if name.partition("/")[0] == "obs":
-                seen |= _valid(table[name])
-        order = np.argsort(t, kind="stable")
-        rows = order[steps[order]]
-        rows = rows[np.unique(t[rows], return_index=True)[1]]  # a step that was told twice counts once
-        ends = order[seen[order] & ~steps[order] & (t[order] > t[rows[-1]])]
         columns: dict[str, Cells] = {}
         last: dict[str, Any] = {}
-        picked = _take(table, rows)
-        final = _take(table, ends[:1]) if len(ends) else None
-        for name in table.column_names:
-            if name in _NOT_STEPS or name.startswith("shape/") or name in self.book.clocks:
-                continue
-            cells = _cells(picked, name, name in is_json)
+        for name, column in group.columns.items():
+            cells = cut(column, places)
             if cells is not None:
                 columns[name] = cells
-            if final is not None and name.partition("/")[0] == "obs":
-                end = _cells(final, name, name in is_json)
-                if end is not None:
-                    last[name] = end[0]
-        times = to_numpy(picked["time"])[0]
-        return Trajectory(key[0], key[1], t[rows], columns, last, times, dict(self._rows.get(key[0], {})))
+            if places.end is not None and name.partition("/")[0] == "obs" and column.is_there(places.end):
+                last[name] = column.one(places.end)
+        return Trajectory(key[0], key[1], _at(group.t, places), columns, last, _at(group.times, places),
+                          self._rows.get(key[0]))  # fmt: skip
 
 
-_IDENTITY = ("attempt", "writer", "lane", "scope", "at")
+_Span = tuple[int, int, int, int]
+"""Where consecutive rows of one episode and agent lie: piece, row group, and from which row to which."""
 
 
-def _episode_rows(book: Book, attempts: Attempts) -> dict[str, dict[str, Any]]:
-    """The rows of `episodes`, by id, without what they do not say."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in book.episodes(attempts).to_pylist():
-        found[str(row.get("episode_id"))] = {name: value for name, value in row.items() if value is not None}
+def _at(values: NDArray, places: Places) -> NDArray:
+    return values[places.start : places.stop].copy() if places.rows is None else values[places.rows]
+
+
+class _EpisodeRows:
+    """The rows of `episodes` by id, made when they are asked for, without what they do not say."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._columns = {name: _listed(table[name]) for name in table.column_names}
+        ids = self._columns.get("episode_id", [None] * table.num_rows)
+        self._places = {str(episode_id): place for place, episode_id in enumerate(ids)}
+
+    def __contains__(self, episode_id: str) -> bool:
+        return episode_id in self._places
+
+    def get(self, episode_id: str) -> dict[str, Any]:
+        """The row of an episode; {} if it has none."""
+        place = self._places.get(episode_id)
+        if place is None:
+            return {}
+        row = ((name, values[place]) for name, values in self._columns.items())
+        return {name: value for name, value in row if value is not None}
+
+
+def _listed(column: pa.ChunkedArray) -> list[Any]:
+    """A column as Python values; times as datetimes, for which pyarrow itself would load pandas."""
+    if not pa.types.is_timestamp(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    values, valid = to_numpy(column)
+    times = [datetime.fromtimestamp(nanos / 1e9, UTC) for nanos in values.tolist()]
+    if valid is None:
+        return times
+    return [time if there else None for time, there in zip(times, valid.tolist(), strict=True)]
+
+
+def _edges(keys: NDArray) -> NDArray:
+    """Where stretches of equal keys begin, and the end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [len(keys)]]) if len(keys) else np.zeros(1, np.int64)
+
+
+def _acts(column: pa.ChunkedArray) -> NDArray:
+    if not _is_nested(column.type):
+        _, valid = to_numpy(column)
+        return np.ones(len(column), dtype=bool) if valid is None else valid
+    found: NDArray = np.ones(len(column), dtype=bool) if not column.null_count else to_numpy(column.is_valid())[0]
     return found
+
+
+def _scopes(table: pa.Table, piece: Piece) -> Callable[[int], str]:
+    """The scope of a row of a table."""
+    if "scope" not in table.column_names:
+        constant = str((piece.meta.get("constants") or {}).get("scope") or piece.meta.get("scope") or "")
+        return lambda row: constant
+    column = table["scope"]
+    return lambda row: str(column[row].as_py() or "")
 
 
 def _groups(piece: Piece) -> list[list[int] | None]:
     return [None] if piece.part is None else [[i] for i in range(len(piece.part.row_groups))]
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:
-    """A column of texts as numbers and the texts they stand for; null is ""."""
-    words: dict[str, int] = {}
-    found: list[NDArray] = []
-    for chunk in column.chunks:
-        if not pa.types.is_dictionary(chunk.type):
-            chunk = chunk.dictionary_encode()
-        local = [words.setdefault(str(word), len(words)) for word in chunk.dictionary.to_pylist()]
-        codes, valid = to_numpy(chunk.indices)
-        none = words.setdefault("", len(words)) if valid is not None else 0
-        mapped = np.array([*local, none], dtype=np.int64)
-        places = np.asarray(codes, dtype=np.int64)
-        found.append(mapped[places if valid is None else np.where(valid, places, len(local))])
-    return (np.concatenate(found) if found else np.zeros(0, np.int64)), list(words)
-
-
 def _is_nested(kind: pa.DataType) -> bool:
     return not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _valid(column: pa.ChunkedArray) -> NDArray:
-    if not column.null_count:
-        return np.ones(len(column), dtype=bool)
-    found: NDArray = to_numpy(column.is_valid())[0]
-    return found
-
-
-def _take(table: pa.Table, rows: NDArray) -> pa.Table:
-    return table.take(from_numpy(np.asarray(rows, dtype=np.int64)))
-
-
-def _without_empty(table: pa.Table) -> pa.Table:
-    """Without columns that none of these rows has: they would widen the types of the others."""
-    return table.select([name for name in table.column_names if table[name].null_count < table.num_rows])
-
-
-def _cells(table: pa.Table, name: str, is_json: bool) -> Cells | None:
-    """The cells of a column; None where all are null, a list with None where some are."""
-    column = table[name]
-    if column.null_count == table.num_rows:
-        return None
-    shapes = table[f"shape/{name}"].to_pylist() if f"shape/{name}" in table.column_names else None
-    if not column.null_count:
-        return column_cells(column, shapes=shapes, is_json=is_json)
-    valid = _valid(column)
-    rows = np.flatnonzero(valid)
-    there = None if shapes is None else [shapes[i] for i in rows]
-    part = column_cells(_take(table.select([name]), rows)[name], shapes=there, is_json=is_json)
-    found: list[Any] = [None] * table.num_rows
-    for place, cell in zip(rows.tolist(), part, strict=True):
-        found[place] = cell.item() if isinstance(cell, np.generic) else cell
-    return found

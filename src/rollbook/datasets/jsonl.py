@@ -18,6 +18,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["from_jsonl", "to_jsonl"]
 
 VERSION = 1
+_encoded = json.JSONEncoder(allow_nan=False, separators=(", ", ": ")).encode
 _ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
 
 
@@ -82,24 +84,49 @@ def to_jsonl(
 
 
 def _write(file: IO[str], trajectory: Trajectory) -> None:
-    types = {
-        name: [cells.dtype.name, list(cells.shape[1:])]
-        for name, cells in trajectory.columns.items()
-        if isinstance(cells, np.ndarray)
-    }
-    row = {name: trajectory.row[name] for name in _ROW if name in trajectory.row}
-    _line(file, {"episode": trajectory.episode_id, "agent": trajectory.agent, "row": _json(row), "types": types})
-    names = list(trajectory.columns)
-    for i, t in enumerate(trajectory.t.tolist()):
-        line: dict[str, Any] = {"t": t}
-        for name in names:
-            cell = _json(trajectory.columns[name][i])
-            if cell is not None:
-                line[name] = cell
-        _line(file, line)
+    arrays = ((name, cells) for name, cells in trajectory.columns.items() if isinstance(cells, np.ndarray))
+    types = _types_of(tuple((name, cells.dtype, cells.shape[1:]) for name, cells in arrays))
+    told = _encoded(_json({name: trajectory.row[name] for name in _ROW if name in trajectory.row}))
+    episode, agent = _encoded(trajectory.episode_id), _encoded(trajectory.agent)
+    file.write(f'{{"episode": {episode}, "agent": {agent}, "row": {told}, "types": {types}}}\n')
+    names = ("t", *trajectory.columns)
+    texts: list[list[str | None]] = [_texts(trajectory.t), *map(_texts, trajectory.columns.values())]
+    if all(None not in cells for cells in texts):
+        line = _line_of(names)
+        file.write("".join([line % cells for cells in zip(*texts, strict=True)]))
+    else:
+        for row in zip(*texts, strict=True):
+            there = [f"{_encoded(name)}: {cell}" for name, cell in zip(names, row, strict=True) if cell is not None]
+            file.write("{" + ", ".join(there) + "}\n")
     if trajectory.last:
         end = {name: _json(cell) for name, cell in trajectory.last.items()}
         _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **end})
+
+
+@lru_cache(maxsize=64)
+def _types_of(kinds: tuple[tuple[str, Any, tuple[int, ...]], ...]) -> str:
+    """The JSON of the types of columns, which is the same for most episodes."""
+    return _encoded({name: [dtype.name, list(shape)] for name, dtype, shape in kinds})
+
+
+@lru_cache(maxsize=64)
+def _line_of(names: tuple[str, ...]) -> str:
+    """A line with a %s for each value."""
+    return "{" + ", ".join(f"{_encoded(name).replace('%', '%%')}: %s" for name in names) + "}\n"
+
+
+def _texts(cells: Any) -> list[str | None]:
+    """The JSON of each cell; None where there is nothing. Numbers are written as one text, then taken apart again."""
+    if isinstance(cells, np.ndarray) and cells.size and cells.ndim < 3:
+        kind = cells.dtype.kind
+        if kind == "b" and cells.ndim == 1:
+            return ["true" if cell else "false" for cell in cells.tolist()]
+        text = repr(cells.tolist()) if kind in "iuf" else "n"
+        if "n" not in text:  # neither nan nor inf
+            if cells.ndim == 1:
+                return text[1:-1].split(", ")  # type: ignore[return-value]
+            return [f"[{part}]" for part in text[2:-2].split("], [")]
+    return [None if cell is None else _encoded(cell) for cell in map(_json, cells)]
 
 
 def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
@@ -219,7 +246,7 @@ def _unjson(value: Any) -> Any:
 
 
 def _line(file: IO[str], content: dict[str, Any]) -> None:
-    file.write(json.dumps(content, allow_nan=False, separators=(", ", ": ")) + "\n")
+    file.write(_encoded(content) + "\n")
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,18 +89,21 @@ def to_rllib(
 
 
 class _Files:
-    """Parquet files of bounded row groups, each visible only when it is whole."""
+    """Parquet files of bounded row groups, each visible only when it is whole.
+
+    Episodes whose columns are of one kind become one table at once: a table for each would cost more than the writing.
+    """
 
     def __init__(self, folder: Path, rows_per_file: int) -> None:
         self._folder, self._most = folder, rows_per_file
-        self._waiting: list[pa.Table] = []
+        self._waiting: list[_Rows] = []
         self._bytes = self._rows = 0
         self._writer: pq.ParquetWriter | None = None
         self._paths: list[str] = []
 
-    def add(self, table: pa.Table) -> None:
-        self._waiting.append(table)
-        self._bytes += table.nbytes
+    def add(self, rows: _Rows) -> None:
+        self._waiting.append(rows)
+        self._bytes += rows.nbytes
         if self._bytes >= _GROUP_BYTES:
             self._flush()
 
@@ -111,7 +115,8 @@ class _Files:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        table = pa.concat_tables(self._waiting, promote_options="default")
+        alike = [list(group) for _, group in groupby(self._waiting, key=lambda rows: rows.kinds)]
+        table = pa.concat_tables([_table(group) for group in alike], promote_options="default")
         self._waiting, self._bytes = [], 0
         if self._writer is not None and table.schema != self._writer.schema:
             self._close()
@@ -131,29 +136,56 @@ class _Files:
             self._writer, self._rows = None, 0
 
 
-def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: Any) -> pa.Table:
-    n = len(trajectory)
-    columns: dict[str, pa.Array] = {
-        "eps_id": strings([trajectory.episode_id] * n),
-        "agent_id": strings([trajectory.agent or None] * n),
-        "module_id": strings([module_id] * n),
-        "t": from_numpy(trajectory.t.astype(np.int64)),
-        "obs": _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
-        "actions": _cells(trajectory.actions(), "actions", trajectory),
-        "rewards": from_numpy(trajectory.column("reward", 0.0).astype(np.float64)),
-        "new_obs": _observed(trajectory.next_observations(flat_space), n, flat_space, trajectory),
-        "terminateds": from_numpy(trajectory.column("terminated", False).astype(bool)),
-        "truncateds": from_numpy(trajectory.column("truncated", False).astype(bool)),
-    }
-    known = trajectory.columns.get("action_logp", trajectory.columns.get("logp"))
-    if known is not None and isinstance(known, np.ndarray):
-        columns["action_logp"] = from_numpy(known.astype(np.float32).reshape(n))
-    elif logp is not None:
-        columns["action_logp"] = from_numpy(np.full(n, logp, dtype=np.float32))
+@dataclass
+class _Rows:
+    """The rows of one episode.
+
+    Attributes:
+      columns: name -> [n, …] numbers. kinds: what they are; episodes of equal kinds fit into one table.
+    """
+
+    texts: tuple[str, str | None, str]
+    n: int
+    columns: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.kinds = tuple((name, cells.dtype.str, cells.shape[1:]) for name, cells in self.columns.items())
+        self.nbytes = sum(cells.nbytes for cells in self.columns.values())
+
+
+def _table(episodes: Sequence[_Rows]) -> pa.Table:
+    """The rows of episodes of equal kinds."""
+    columns: dict[str, pa.Array] = {}
+    places = from_numpy(np.repeat(np.arange(len(episodes)), [rows.n for rows in episodes]))
+    for place, name in enumerate(("eps_id", "agent_id", "module_id")):
+        columns[name] = strings([rows.texts[place] for rows in episodes]).take(places)
+    for name in episodes[0].columns:
+        parts = [rows.columns[name] for rows in episodes]
+        cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        columns[name] = from_numpy(cells) if cells.ndim == 1 else fixed_lists(cells)
     return pa.table(columns)
 
 
-def _observed(cells: Any, n: int, flat_space: Any, trajectory: Trajectory) -> pa.Array:
+def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: Any) -> _Rows:
+    n = len(trajectory)
+    columns: dict[str, Any] = {
+        "t": trajectory.t.astype(np.int64, copy=False),
+        "obs": _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
+        "actions": _cells(trajectory.actions(), "actions", trajectory),
+        "rewards": trajectory.column("reward", 0.0).astype(np.float64, copy=False),
+        "new_obs": _observed(trajectory.next_observations(flat_space), n, flat_space, trajectory),
+        "terminateds": trajectory.column("terminated", False).astype(bool, copy=False),
+        "truncateds": trajectory.column("truncated", False).astype(bool, copy=False),
+    }
+    known = trajectory.columns.get("action_logp", trajectory.columns.get("logp"))
+    if known is not None and isinstance(known, np.ndarray):
+        columns["action_logp"] = known.astype(np.float32).reshape(n)
+    elif logp is not None:
+        columns["action_logp"] = np.full(n, logp, dtype=np.float32)
+    return _Rows((trajectory.episode_id, trajectory.agent or None, module_id), n, columns)
+
+
+def _observed(cells: Any, n: int, flat_space: Any, trajectory: Trajectory) -> Any:
     if flat_space is not None and isinstance(cells, (dict, tuple)):
         cells = _flattened(cells, n, flat_space)
     return _cells(cells[:n] if not isinstance(cells, (dict, tuple)) else cells, "observations", trajectory)
@@ -170,7 +202,7 @@ def _at(cells: Any, i: int) -> Any:
     return tuple(_at(part, i) for part in cells) if isinstance(cells, tuple) else cells[i]
 
 
-def _cells(cells: Any, what: str, trajectory: Trajectory) -> pa.Array:
+def _cells(cells: Any, what: str, trajectory: Trajectory) -> Any:
     if isinstance(cells, list):
         try:
             cells = np.asarray(cells)
@@ -182,7 +214,7 @@ def _cells(cells: Any, what: str, trajectory: Trajectory) -> pa.Array:
             f"to_rllib(): the {what} of episode {trajectory.episode_id} are {found}; RLlib reads numbers of one shape. "
             "Pass flatten=True for dict and tuple observations."
         )
-    return from_numpy(cells) if cells.ndim == 1 else fixed_lists(cells)
+    return cells
 
 
 def _safe(name: str) -> str:
