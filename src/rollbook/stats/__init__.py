@@ -1,11 +1,14 @@
 """Statistics of groups of runs: arrays in, numbers out. numpy and scipy only; knows nothing of runs, files or plots.
 
-    align         curves of several runs on one grid, without inventing points
+    alignment     curves of several runs on one grid, without inventing points
     smooth        TensorBoard's average, the warm-up average, rolling mean and median
     aggregates    mean, median, IQM, optimality gap, profiles, probability of improvement, ranks, area under the curve
+    common_scale  scores of several tasks on one scale, by published or own anchors
     intervals     an interval by the method that holds for this statistic and so many seeds, or why there is none
     bands         the same along a curve; a band for the whole curve
     two_samples   Welch, permutation and rank tests
+    several       many comparisons at once: Holm, step-down over tasks
+    sample_size   how likely a difference is found, before the study
     boundaries    what each look at growing data may spend
     evidence      what may be looked at after every seed without a plan
     verdict       is A better than B: plan, looks, answer
@@ -30,8 +33,9 @@ from rollbook.stats.aggregates import (
     sample_efficiency,
     steps_to_reach,
 )
-from rollbook.stats.align import Aligned, Series, align, common_grid, overlap, placed
+from rollbook.stats.alignment import Aligned, Series, align, common_grid, overlap, placed
 from rollbook.stats.bands import Band, band, centre_line, whole_curve_band
+from rollbook.stats.bootstrap import bca, bootstrap_t, expanded_percentile, percentile
 from rollbook.stats.boundaries import boundaries, classical_constant, nominal_levels, spent
 from rollbook.stats.closed_forms import (
     clopper_pearson,
@@ -41,32 +45,35 @@ from rollbook.stats.closed_forms import (
     tolerance,
     winsorised_t,
 )
+from rollbook.stats.common_scale import anchors_of, normalise
+from rollbook.stats.draws import run_counts, seed_counts
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.intervals import DECISIONS, Decision, Interval, complete_seeds, decide, interval, pointwise
-from rollbook.stats.resampling import (
-    bca,
-    bootstrap_t,
-    expanded_percentile,
-    jackknife,
-    percentile,
-    replicates,
-    run_counts,
-    seed_counts,
-)
+from rollbook.stats.iqm_bootstrap import IqmReplicates, RefinedIqm, iqm_of_counts, refined_iqm
+from rollbook.stats.reference_scores import ATARI, D4RL, REFERENCES, Reference
+from rollbook.stats.replicates import jackknife, replicates
+from rollbook.stats.sample_size import power, power_table, seeds_for
+from rollbook.stats.several import holm, step_down_tasks
 from rollbook.stats.smooth import ema, rolling_mean, rolling_median, warm_up_average
-from rollbook.stats.two_samples import TwoSampleTest, brunner_munzel, mann_whitney, permutation, welch
+from rollbook.stats.two_samples import TwoSampleTest, brunner_munzel, mann_whitney, permutation, welch, yuen
 from rollbook.stats.verdict import Look, Plan, SeedRange, Study, Verdict, chance_to_decide, seeds_needed
 
 __all__ = [
     "AGGREGATES",
+    "ATARI",
+    "D4RL",
     "DECIDES",
     "DECISIONS",
+    "REFERENCES",
     "Aligned",
     "Band",
     "Decision",
     "Interval",
+    "IqmReplicates",
     "Look",
     "Plan",
+    "Reference",
+    "RefinedIqm",
     "SeedRange",
     "Series",
     "Study",
@@ -74,6 +81,7 @@ __all__ = [
     "Verdict",
     "aggregate",
     "align",
+    "anchors_of",
     "area_under_curve",
     "band",
     "bca",
@@ -90,14 +98,17 @@ __all__ = [
     "e_process",
     "ema",
     "expanded_percentile",
+    "holm",
     "interval",
     "iqm",
+    "iqm_of_counts",
     "jackknife",
     "mann_whitney",
     "mean",
     "median",
     "median_of_task_means",
     "nominal_levels",
+    "normalise",
     "optimality_gap",
     "order_statistics",
     "order_statistics_coverage",
@@ -107,17 +118,22 @@ __all__ = [
     "permutation",
     "placed",
     "pointwise",
+    "power",
+    "power_table",
     "probability_of_improvement",
     "profile_of_task_means",
     "rank_distribution",
+    "refined_iqm",
     "replicates",
     "rolling_mean",
     "rolling_median",
     "run_counts",
     "sample_efficiency",
     "seed_counts",
+    "seeds_for",
     "seeds_needed",
     "spent",
+    "step_down_tasks",
     "steps_to_reach",
     "student_t",
     "tolerance",
@@ -125,4 +141,5 @@ __all__ = [
     "welch",
     "whole_curve_band",
     "winsorised_t",
+    "yuen",
 ]

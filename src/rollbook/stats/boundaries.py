@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -69,7 +70,7 @@ def boundaries(fractions: Sequence[float], alpha: float = 0.05, spending: str = 
     if not 0 < alpha < 1:
         raise BadInput(f"alpha={alpha!r} has to lie between 0 and 1.")
     choice(spending, SPENDING, "spending")
-    return np.array(_boundaries(looks, float(alpha), spending))
+    return np.array(_walked(looks, float(alpha), spending).bounds)
 
 
 def nominal_levels(fractions: Sequence[float], alpha: float = 0.05, spending: str = "obrien-fleming") -> Floats:
@@ -77,40 +78,44 @@ def nominal_levels(fractions: Sequence[float], alpha: float = 0.05, spending: st
     return np.asarray(2 * ndtr(-boundaries(fractions, alpha, spending)), dtype=np.float64)
 
 
-@lru_cache(maxsize=4096)
-def _boundaries(fractions: tuple[float, ...], alpha: float, spending: str) -> tuple[float, ...]:
-    goal = np.diff([0.0, *(spent(f, alpha, spending) for f in fractions)])
+@dataclass(frozen=True)
+class _Walk:
+    """What is left after some looks: their boundaries, and the density of the sums that have crossed none."""
 
-    def boundary(look: int, tail: Callable[[float], float]) -> float:
-        low, high = 0.0, _FARTHEST
-        if tail(high) > goal[look]:
-            return high
-        for _ in range(60):  # bisection: the tail falls, and half an ulp is reached before
-            middle = (low + high) / 2
-            low, high = (middle, high) if tail(middle) > goal[look] else (low, middle)
-        return high
+    bounds: tuple[float, ...]
+    at: float
+    sums: Floats
+    mass: Floats
 
-    return tuple(_walk(fractions, boundary))
+    def tail(self, z: float, now: float) -> float:
+        """The chance of being beyond z standard errors at information `now` for the first time."""
+        sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
+        return float(self.mass @ (ndtr((self.sums - edge) / sd) + ndtr((-edge - self.sums) / sd)))
 
-
-def _walk(fractions: Sequence[float], boundary: Callable[[int, Callable[[float], float]], float]) -> list[float]:
-    """Choose each look's boundary, given the chance of being beyond it for the first time."""
-    found: list[float] = []
-    sums, mass, before = np.zeros(1), np.ones(1), 0.0
-    for look, now in enumerate(fractions):
-        sd, root = math.sqrt(now - before), math.sqrt(now)
-
-        def tail(z: float, sums: Floats = sums, mass: Floats = mass, sd: float = sd, root: float = root) -> float:
-            edge = z * root
-            return float(mass @ (ndtr((sums - edge) / sd) + ndtr((-edge - sums) / sd)))
-
-        found.append(boundary(look, tail))
-        edge = found[-1] * root
+    def beyond(self, z: float, now: float) -> _Walk:
+        """After one further look that stops at |z|."""
+        sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
         fresh = _NODES * edge
-        density = np.exp(-0.5 * ((fresh[:, None] - sums) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
-        mass = (density @ mass) * _WEIGHTS * edge
-        sums, before = fresh, now
-    return found
+        density = np.exp(-0.5 * ((fresh[:, None] - self.sums) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
+        return _Walk((*self.bounds, z), now, fresh, (density @ self.mass) * _WEIGHTS * edge)
+
+
+_START = _Walk((), 0.0, np.zeros(1), np.ones(1))
+
+
+@lru_cache(maxsize=4096)
+def _walked(fractions: tuple[float, ...], alpha: float, spending: str) -> _Walk:
+    """The walk through these looks; a further look starts from the one before it."""
+    if not fractions:
+        return _START
+    before, now = _walked(fractions[:-1], alpha, spending), fractions[-1]
+    goal = spent(now, alpha, spending) - (spent(fractions[-2], alpha, spending) if len(fractions) > 1 else 0.0)
+    low, high = 0.0, _FARTHEST
+    if before.tail(high, now) <= goal:
+        for _ in range(50):  # to 1e-14
+            middle = (low + high) / 2
+            low, high = (middle, high) if before.tail(middle, now) > goal else (low, middle)
+    return before.beyond(high, now)
 
 
 def classical_constant(looks: int, power: float, alpha: float = 0.05) -> float:
@@ -124,17 +129,12 @@ def classical_constant(looks: int, power: float, alpha: float = 0.05) -> float:
     Returns:
       The constant; 1.96 for one look.
     """
-    fractions = [k / looks for k in range(1, looks + 1)]
     low, high = 0.5, _FARTHEST
-    for _ in range(60):
-        constant, error = (low + high) / 2, 0.0
-
-        def boundary(look: int, tail: Callable[[float], float], constant: float = constant) -> float:
-            nonlocal error
-            z = constant * float(fractions[look] ** power)
-            error += tail(z)
-            return z
-
-        _walk(fractions, boundary)
+    for _ in range(50):
+        constant, error, walk = (low + high) / 2, 0.0, _START
+        for k in range(1, looks + 1):
+            z, now = constant * float((k / looks) ** power), k / looks
+            error += walk.tail(z, now)
+            walk = walk.beyond(z, now)
         low, high = (constant, high) if error > alpha else (low, constant)
     return high

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from rollbook.errors import BadInput
 from rollbook.stats._given import Bools, Floats, choice, floats, level_of, seeds_by_tasks
 from rollbook.stats.aggregates import aggregate
+from rollbook.stats.bootstrap import bootstrap_t, expanded_percentile
 from rollbook.stats.closed_forms import (
     clopper_pearson,
     order_statistics,
@@ -27,7 +28,8 @@ from rollbook.stats.closed_forms import (
     student_t,
     winsorised_t,
 )
-from rollbook.stats.resampling import bootstrap_t, expanded_percentile, replicates, seed_counts
+from rollbook.stats.draws import seed_counts
+from rollbook.stats.replicates import replicates
 
 __all__ = ["DECISIONS", "DRAWS", "Decision", "Interval", "complete_seeds", "decide", "interval", "pointwise"]
 

@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice, vector
 from rollbook.stats.boundaries import SPENDING, boundaries, nominal_levels
 from rollbook.stats.evidence import DECIDES, e_process
-from rollbook.stats.two_samples import TwoSampleTest, permutation, welch
+from rollbook.stats.two_samples import permutation, welch, yuen
 
 __all__ = ["Look", "Plan", "SeedRange", "Study", "Verdict", "chance_to_decide", "seeds_needed"]
 
@@ -127,8 +128,8 @@ class Look:
       fraction: of the plan's information.
       level: the p-value that decides at this look.
       pairs_left: the pairs among which the error was shared when it was last tested.
-      p_welch: two-sided p of Welch's test.
-      p_permutation: two-sided p of the studentised permutation test.
+      p_welch: two-sided p of Welch's test (Yuen's for trimmed means).
+      p_permutation: two-sided p of the studentised permutation test; None where Welch's test forbids a winner anyway.
       difference: A minus B in means (or trimmed means).
       error: its standard error.
       freedom: degrees of freedom.
@@ -145,7 +146,7 @@ class Look:
     level: float
     pairs_left: int
     p_welch: float
-    p_permutation: float
+    p_permutation: float | None
     difference: float
     error: float
     freedom: float
@@ -395,18 +396,17 @@ class Study:
         fraction = min(2 / (1 / len(a) + 1 / len(b)) / self.plan.n_max, 1.0)
         if before and fraction <= before[-1].fraction:
             return None
-        rng = np.random.default_rng([self.plan.seed, place, len(a), len(b)])
-        ranked = permutation(a, b, rng=rng, draws=self.plan.draws, centre=self.plan.centre)
-        plain = welch(a, b) if self.plan.centre == "mean" else _yuen(a, b, ranked)
-        return _Tested((*(look.fraction for look in before), fraction), n, len(a), len(b), plain, ranked.p)
+        return _Tested(a, b, (*(look.fraction for look in before), fraction), self.plan, place)
 
     def _judged(self, pair: tuple[str, str], tested: _Tested, left: int) -> Look:
         plan, found = self.plan, tested.plain
         level = float(nominal_levels(tested.fractions, plan.alpha / left, plan.spending)[-1])
         reach = _reach(level, found.freedom) * found.error
         low, high = found.difference - reach, found.difference + reach
-        outcome = "open"
-        if max(found.p, tested.p_permutation) <= level and found.difference != 0:
+        outcome, p_permutation = "open", None
+        if found.p <= level and found.difference != 0:
+            p_permutation = tested.p_permutation
+        if p_permutation is not None and p_permutation <= level:
             outcome = "better" if found.difference > 0 else "worse"
         elif plan.delta is not None and found.error > 0:
             narrow = _reach(0.10, found.freedom) * found.error  # one equivalence test at 5 % a side, at the end only
@@ -416,8 +416,8 @@ class Study:
             elif at_end:
                 outcome, low, high = "no difference", found.difference - narrow, found.difference + narrow
         return Look(
-            pair, tested.n, tested.n_a, tested.n_b, tested.fractions[-1], level, left, found.p, tested.p_permutation,
-            found.difference, found.error, found.freedom, low, high, outcome,
+            pair, min(tested.n_a, tested.n_b), tested.n_a, tested.n_b, tested.fractions[-1], level, left, found.p,
+            p_permutation, found.difference, found.error, found.freedom, low, high, outcome,
         )  # fmt: skip
 
     def _verdict(self, place: int, pair: tuple[str, str]) -> Verdict:
@@ -449,32 +449,19 @@ class Study:
         return float(boundaries((*done, *ahead), self.plan.alpha / looks[-1].pairs_left, self.plan.spending)[-1])
 
 
-@dataclass(frozen=True)
 class _Tested:
-    fractions: tuple[float, ...]
-    n: int
-    n_a: int
-    n_b: int
-    plain: TwoSampleTest
-    p_permutation: float
+    """The tests of one pair at one look; the permutation test is made when a winner depends on it."""
 
+    def __init__(self, a: Floats, b: Floats, fractions: tuple[float, ...], plan: Plan, place: int) -> None:
+        self.fractions, self.n_a, self.n_b = fractions, len(a), len(b)
+        self.plain = welch(a, b) if plan.centre == "mean" else yuen(a, b)
+        self._arms, self._plan, self._place = (a, b), plan, place
 
-def _yuen(a: Floats, b: Floats, ranked: TwoSampleTest) -> TwoSampleTest:
-    """The trimmed difference with Welch's degrees of freedom for what is left of each arm."""
-    parts = []
-    for arm in (a, b):
-        cut = len(arm) // 4
-        ordered = np.sort(arm)
-        clipped = np.clip(arm, ordered[cut], ordered[len(arm) - cut - 1])
-        kept = len(arm) - 2 * cut
-        parts.append((float(clipped.var(ddof=1)) * (len(arm) - 1) / (kept * (kept - 1)), kept))
-    whole = parts[0][0] + parts[1][0]
-    if whole <= 0:
-        return replace(ranked, method="Yuen", error=0.0, freedom=math.inf, p=1.0 if ranked.difference == 0 else 0.0)
-    freedom = whole**2 / sum(v**2 / (kept - 1) for v, kept in parts)
-    t = ranked.difference / math.sqrt(whole)
-    p = 2 * float(stdtr(freedom, -abs(t)))
-    return TwoSampleTest("Yuen", ranked.difference, t, p, math.sqrt(whole), freedom)
+    @cached_property
+    def p_permutation(self) -> float:
+        """Two-sided, from a generator of this plan, pair and look alone."""
+        rng = np.random.default_rng([self._plan.seed, self._place, self.n_a, self.n_b])
+        return permutation(*self._arms, rng=rng, draws=self._plan.draws, centre=self._plan.centre).p
 
 
 def _evidence(a: Floats, b: Floats) -> float | None:
