@@ -14,7 +14,7 @@ __all__ = ["DECIDES", "e_process"]
 
 DECIDES = 20.0
 """Evidence at which one comparison is decided: 1 / 0.05."""
-_BETS = (0.5, 1.0, 2.0)
+_BETS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 
 
 def e_process(a_N: ArrayLike, b_N: ArrayLike) -> Floats:
@@ -46,5 +46,5 @@ def e_process(a_N: ArrayLike, b_N: ArrayLike) -> Floats:
     gap = gap / largest  # squares of very large or small scores stay in range
     scale = np.sqrt(np.cumsum(gap**2) / np.arange(1, pairs + 1))
     bold = np.divide(gap, scale, out=np.zeros(pairs), where=scale > 0)
-    wealth = [np.cumprod(1 + np.tanh(sign * r * bold)) for sign in (-1, 1) for r in _BETS]
-    return np.asarray(np.mean(wealth, axis=0), dtype=np.float64)
+    wealth = np.cumprod(1 + np.tanh(np.outer(_BETS, bold)), axis=1)
+    return np.asarray(wealth.mean(axis=0), dtype=np.float64)
