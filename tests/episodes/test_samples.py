@@ -218,7 +218,7 @@ def test_what_a_rewind_abandoned_was_not_seen(notebook: Any, tmp_path: Path, mon
     at[0] = 2000
     log.log_samples(notebook, ["abandoned"])
     attempts = [{"n": 1, "parent": None, "cut": None}, {"n": 2, "parent": 1, "cut": {"time": 1500, "writers": {}}}]
-    (tmp_path / "run.json").write_text(json.dumps({"attempts": attempts}))
+    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "id": "a", "attempts": attempts}))
     notebook.attempt = 2
     assert log.log_samples(notebook, ["kept", "abandoned"]).new == [False, True]
 

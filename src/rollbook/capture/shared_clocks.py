@@ -23,6 +23,7 @@ __all__ = ["SharedClocks", "clock_names"]
 
 _MOST = 32
 _WORDS = struct.Struct(f"<{_MOST}q")
+_COUNTS = struct.Struct("<2q")
 
 
 class SharedClocks:
@@ -42,14 +43,14 @@ class SharedClocks:
         if path is None:
             handle, path = tempfile.mkstemp(prefix="rollbook-clocks-")
             with os.fdopen(handle, "wb") as file:
-                file.write(_WORDS.pack(*[UNKNOWN] * _MOST))
+                file.write(_WORDS.pack(*[UNKNOWN] * _MOST) + _COUNTS.pack(UNKNOWN, 0))
         self.path = path
 
     def _open(self) -> mmap.mmap | None:
         if self._map is None:
             try:
                 with open(self.path, "r+b") as file:
-                    self._map = mmap.mmap(file.fileno(), _WORDS.size)
+                    self._map = mmap.mmap(file.fileno(), _WORDS.size + _COUNTS.size)
             except (OSError, ValueError):  # another host, or the run is over
                 return None
         return self._map
@@ -68,6 +69,23 @@ class SharedClocks:
             return {}
         readings = _WORDS.unpack_from(view, 0)
         return {name: reading for name, reading in zip(self.names, readings, strict=False) if reading != UNKNOWN}
+
+    def write_counts(self, steps: int, episodes: int) -> None:
+        """Tell how many steps all sub-environments have made, and how many episodes had begun in earlier lives."""
+        view = self._open()
+        if view is not None:
+            _COUNTS.pack_into(view, _WORDS.size, steps, episodes)
+
+    def read_counts(self) -> tuple[int | None, int]:
+        """(steps of all sub-environments before this step of the vector, episodes of earlier lives).
+
+        The steps are None where no vector tells them.
+        """
+        view = self._open()
+        if view is None:
+            return None, 0
+        steps, episodes = _COUNTS.unpack_from(view, _WORDS.size)
+        return None if steps == UNKNOWN else steps, episodes
 
     def remove(self) -> None:
         """Delete the file; who has it open keeps its readings."""

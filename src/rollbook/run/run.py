@@ -73,6 +73,7 @@ class Run(Scope):
         self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
         # A resumed run's open windows are read back when they are first asked for, or by a restore.
         self._windows_due = writer.main and writer.attempt > 1
+        self.turns = 1 if self._windows_due else 0
 
     @property
     def seed(self) -> int | None:
@@ -318,6 +319,7 @@ class Run(Scope):
     def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
         self.write_about()  # first: who sees the mark finds the cut
         self.asides += 1
+        self.turns += 1
         self.writer.frame({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         try:
             self._refill_stores()
@@ -337,6 +339,16 @@ class Run(Scope):
             before = f"{scope}/" if scope else ""
             own = windows.get((scope, at), {})
             self.store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
+
+    def episodes_of(self, scope: str) -> tuple[int, int]:
+        """(episodes begun, environment steps counted) in a scope, as the effective history has them."""
+        table = self.book.episodes()
+        if "number" not in table.column_names or "counted_env_step" not in table.column_names:
+            return 0, 0
+        names = (table[name].to_pylist() for name in ("scope", "number", "counted_env_step"))
+        rows = [(number, steps) for own, number, steps in zip(*names, strict=True) if own == scope]
+        numbers = [int(number) for number, _ in rows if number is not None]
+        return max(numbers, default=-1) + 1, max((int(steps) for _, steps in rows if steps is not None), default=0)
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.

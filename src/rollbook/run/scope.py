@@ -65,6 +65,15 @@ class Scope:
         return self._channel.scope
 
     @property
+    def era(self) -> int:
+        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
+        return self.run.turns
+
+    def episodes_before(self) -> tuple[int, int]:
+        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
+        return self.run.episodes_of(self._channel.scope)
+
+    @property
     def folder(self) -> Path:
         """The run's folder."""
         return self.run.folder

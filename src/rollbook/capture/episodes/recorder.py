@@ -89,10 +89,11 @@ class EpisodeRecorder:
         self._films: dict[str, Film] = {}
         self.film: Film | None = None
         self._reset()
+        self.settings.take_in(self)
 
     def _reset(self) -> None:
         self.total, self.length = 0.0, 0
-        self._counted = 0
+        self.counted = 0
         self._chunks, self.film, self._why = None, None, ""
         self._in_full = self._marked = self._entered = self._ending = False
         self._parts: dict[str, Tally] = {}
@@ -292,16 +293,15 @@ class EpisodeRecorder:
 
     def drive_clock(self) -> None:
         """Count the steps so far and make the sum the run's current clock, as `EpisodeSettings(clock=…)` asks."""
-        settings, length = self.settings, self.length
-        settings.counted_env_step += length - self._counted
-        self._counted = length
+        settings = self.settings
+        settings.count(self)
         if self._clock is not None and settings.clock is not None:
             self._clock(**{settings.clock: settings.counted_env_step})
 
     def count_steps(self) -> None:
-        """Bring the common count of steps up to date with this episode's."""
-        self.settings.counted_env_step += self.length - self._counted
-        self._counted = self.length
+        """Bring the common count of steps up to date, with those of the other sub-environments."""
+        self.settings.count_all()
+        self.settings.count(self)
 
     def write_out(self) -> None:
         """Write the steps that are in memory, in the middle of an episode: what is held for a choice at its end stays.

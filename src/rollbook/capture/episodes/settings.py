@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from weakref import WeakSet
 
 from rollbook.capture.episodes.auditor import EpisodeAuditor
 from rollbook.capture.episodes.infos import component_reader
@@ -12,9 +13,23 @@ from rollbook.capture.episodes.steps import Unstorable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from rollbook.protocols import Recorder
+
+    class Counted(Protocol):
+        """The recorder of one sub-environment, as far as its steps are counted.
+
+        Attributes:
+          length: steps of the episode under way. counted: how many of them the common count knows.
+        """
+
+        counted: int
+        length: int
+        env_index: int
+
+        def __hash__(self) -> int: ...
+
 
 __all__ = ["EpisodeSettings", "Finished"]
 
@@ -70,6 +85,7 @@ class EpisodeSettings:
         step_rows: bool = True,
         token: str | None = None,
         clocks: Callable[[], Mapping[str, Any]] | None = None,
+        counts: Callable[[], tuple[int | None, int]] | None = None,
     ) -> None:
         self.recorder = recorder
         self.steps, self.video = Schedule.of(steps), Schedule.of(video)
@@ -79,9 +95,12 @@ class EpisodeSettings:
         self.token = token if token is not None else os.urandom(4).hex()
         self.unstorable = Unstorable(recorder)
         self.auditor = EpisodeAuditor(recorder)
-        self._clocks = clocks
+        self._clocks, self._counts = clocks, counts
         self._stride, self._next = max(1, stride), offset
         self.counted_env_step = 0
+        self.counts_outside = False
+        self._recorders: WeakSet[Counted] = WeakSet()
+        self._era = 0
         self.finished = (0, 0, 0.0)
         self.described = False
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
@@ -96,8 +115,45 @@ class EpisodeSettings:
 
     def next_number(self) -> int:
         """The number of an episode that begins, counted over all sub-environments from 0."""
+        self.follow_history()
         number, self._next = self._next, self._next + self._stride
-        return number
+        return number if self._counts is None else number + self._counts()[1]
+
+    @property
+    def begun(self) -> int:
+        """How many episodes have begun, those of earlier lives included."""
+        return self._next
+
+    def take_in(self, recorder: Counted) -> None:
+        """Have the steps of one more sub-environment counted."""
+        self._recorders.add(recorder)
+
+    def follow_history(self) -> None:
+        """After a resume, and wherever the run goes back, counting goes on from what its history has of this scope."""
+        era = getattr(self.recorder, "era", 0)
+        if era == self._era or self._counts is not None:  # a sub-process is told by the vector
+            return
+        self._era = era
+        self._next, self.counted_env_step = self.recorder.episodes_before()  # type: ignore[attr-defined]
+        for recorder in self._recorders:
+            recorder.counted = recorder.length
+
+    def count(self, recorder: Counted) -> None:
+        """Bring the count up to date with the steps of one sub-environment."""
+        if self.counts_outside:
+            return
+        if self._counts is not None:
+            steps, _ = self._counts()
+            if steps is not None:  # the sub-environments step one after the other
+                self.counted_env_step = steps + recorder.env_index + 1
+                return
+        self.counted_env_step += recorder.length - recorder.counted
+        recorder.counted = recorder.length
+
+    def count_all(self) -> None:
+        """The same with all of them: whose episodes are still under way have made steps, too."""
+        for recorder in self._recorders:
+            self.count(recorder)
 
     def clocks(self) -> dict[str, Any]:
         """Clocks to write with: none (the run's own count) unless a clock is driven here or comes from elsewhere."""

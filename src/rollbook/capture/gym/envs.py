@@ -50,7 +50,13 @@ class EnvGroup:
                 self._common = EpisodeSettings(self.recorder, token=self.token, **self.settings)
             return self._common
         found = EpisodeSettings(
-            self.recorder, token=self.token, stride=self.n, offset=index, clocks=self.shared.read, **self.settings
+            self.recorder,
+            token=self.token,
+            stride=self.n,
+            offset=index,
+            clocks=self.shared.read,
+            counts=self.shared.read_counts,
+            **self.settings,
         )
         found.described = index > 0
         return found

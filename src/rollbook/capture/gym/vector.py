@@ -63,6 +63,8 @@ class RecordVectorEpisodes(VectorWrapper):
         self._compare_inside = comparable(env, env.unwrapped)
         if self._reports:
             self._settings.auditor.expects(self._reports)
+        # What each sub-environment's recorder is not told at every step is counted here, for all of them.
+        self._settings.counts_outside = self._counts_here = not self._subs
         self._totals = numpy.zeros(n)
         self._now, self._starts = 0, [0] * n
         self._counts = numpy.full(n, -1)
@@ -115,7 +117,9 @@ class RecordVectorEpisodes(VectorWrapper):
 
     def _publish(self) -> None:
         if self._group is not None and not self._subs:
+            self._settings.follow_history()
             self._group.shared.write(self._recorder.clocks_now())
+            self._group.shared.write_counts(self._settings.counted_env_step, self._settings.begun)
 
     def _note_reset(self, obs: Any, seed: Any, options: Any, mask: Any) -> None:
         which = range(self._n) if mask is None else numpy.flatnonzero(mask).tolist()
@@ -139,6 +143,8 @@ class RecordVectorEpisodes(VectorWrapper):
         resets = self._over if self._some_over and self._mode == "NEXT_STEP" else None
         if not self._inner:
             self._note_around(obs, rewards, terminations, truncations, infos, actions, over, resets, some_over)
+        elif self._counts_here:
+            self._settings.counted_env_step += self._n - (0 if resets is None else int(resets.sum()))
         self._now += 1
         if resets is None:
             self._totals += rewards
@@ -169,6 +175,7 @@ class RecordVectorEpisodes(VectorWrapper):
         """Nothing records inside: give each sub-environment's recorder its part of the step where it needs one."""
         everyone = self._settings.clock is not None or (bool(infos) and tells(infos, self._settings))
         if not (everyone or some_over or self._slow) and resets is None:
+            self._settings.counted_env_step += self._n
             return
         each = self._each_obs(obs)
         acts = None if each is None else list(iterate(self.env.action_space, actions))
@@ -176,6 +183,7 @@ class RecordVectorEpisodes(VectorWrapper):
             if resets is not None and resets[i]:
                 self._begin(i, each)
                 continue
+            self._settings.counted_env_step += 1
             ends = bool(over[i])
             if not (everyone or ends or i in self._slow):
                 continue
