@@ -18,6 +18,7 @@ import pytest
 from rollbook.adapters.sb3 import (
     CSVOutputFormat,
     Figure,
+    FormatUnsupportedError,
     HParam,
     HumanOutputFormat,
     Image,
@@ -255,6 +256,30 @@ def test_a_table_cannot_hold_pictures_and_shows_the_rest() -> None:
     assert [line for line in file.getvalue().splitlines() if "|" in line] == ["| a | 1 |"]
     HumanOutputFormat(file).write({}, {})
     assert file.getvalue().count("a") == 1
+
+
+@pytest.mark.parametrize("name", ["stdout", "log", "json", "csv"])
+@pytest.mark.parametrize(
+    "value", [Video(np.zeros((1, 1, 1, 1, 1)), 1), Figure(None, False), Image(None, "HWC"), HParam({}, {"m": 1.0})]
+)
+def test_with_compat_a_format_raises_for_what_it_cannot_hold(name: str, value: Any, tmp_path: Path, rows: Any) -> None:
+    output = make_output_format(name, tmp_path, compat=True)
+    keeps = Keeps()
+    logger = Logger(str(tmp_path), [output, keeps])
+    logger.record("picture", value)
+    with pytest.raises(FormatUnsupportedError, match=type(value).__name__.lower()):
+        logger.dump(1)
+    assert list(keeps.rows[0][1]) == ["picture"]  # the others were served
+    logger.record("loss", 1.0)
+    logger.dump(2)
+    logger.record("picture", value, exclude=("stdout", "log", "json", "csv"))
+    logger.dump(3)
+
+
+def test_with_compat_keys_that_are_shortened_to_the_same_raise() -> None:
+    output = HumanOutputFormat(io.StringIO(), max_length=8, compat=True)
+    with pytest.raises(ValueError, match="Key 'long/a_key_b' truncated"):
+        output.write({"long/a_key_a": 1, "long/a_key_b": 2}, {})
 
 
 def test_text_lines_heed_the_level_and_reach_the_book(run: Any) -> None:

@@ -6,6 +6,8 @@ from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SUPPORTED = ">=2.3,<3"
 """The versions whose logger and callbacks this adapter was written for."""
@@ -44,6 +46,7 @@ __all__ = [
     "DISABLED",
     "ERROR",
     "INFO",
+    "RICH",
     "SUPPORTED",
     "VERSION",
     "WARN",
@@ -56,7 +59,18 @@ __all__ = [
     "Video",
     "excluded_from",
     "require",
+    "unsupported",
 ]
+
+
+RICH = (Figure, HParam, Image, Video)
+"""What tables, CSV and JSON have no place for."""
+
+
+def unsupported(formats: tuple[str, ...], value: Any) -> FormatUnsupportedError:
+    """What Stable-Baselines3 raises where a format is given one of `RICH`."""
+    kind = next(kind for kind in RICH if isinstance(value, kind))
+    return FormatUnsupportedError(list(formats), kind.__name__.lower())
 
 
 def require(why: str) -> None:

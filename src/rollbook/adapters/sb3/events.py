@@ -25,9 +25,11 @@ class TensorBoardOutputFormat(_Base):
 
     Args:
       folder: where the event file goes.
+      compat: as Stable-Baselines3: tensors and arrays are distributions whatever their size, lists are left out.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, compat: bool = False) -> None:
+        self.compat = compat
         from rollbook.adapters.tensorboard import native
 
         self.writer: Any = native.open_events("auto", folder, {})
@@ -64,6 +66,11 @@ class TensorBoardOutputFormat(_Base):
             writer.add_figure(key, value.figure, step, close=value.close)
         elif isinstance(value, HParam):
             self._hparams(value)
+        elif self.compat and not isinstance(value, (bool, int, float)):
+            if hasattr(value, "detach") or (hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")):
+                writer.add_histogram(key, host_array(value), step)
+            elif (number := scalar_of(value)) is not None:
+                writer.add_scalar(key, number, step)
         elif (number := scalar_of(value)) is not None:
             writer.add_scalar(key, number, step)
         else:

@@ -7,7 +7,7 @@ import math
 import os
 
 from rollbook.adapters._table import GrowingTable
-from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
+from rollbook.adapters.sb3._host import RICH, KVWriter, excluded_from, unsupported
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -18,17 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["CSVOutputFormat", "JSONOutputFormat"]
 
 
-_RICH = (Figure, HParam, Image, Video)
 _NOWHERE = ("",)
 """What the logger stores for a key without exclusion."""
 
 
-def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters."""
+def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: str, compat: bool) -> dict[str, Any]:
+    """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters.
+
+    Raises:
+      FormatUnsupportedError: with `compat`, at the first of these.
+    """
     found = {}
     for key, value in key_values.items():
         where = key_excluded.get(key, _NOWHERE)
-        if (where == _NOWHERE or not excluded_from(where, name)) and not isinstance(value, _RICH):
+        if where != _NOWHERE and excluded_from(where, name):
+            continue
+        if isinstance(value, RICH):
+            if compat:
+                raise unsupported((name,), value)
+        else:
             found[str(key)] = value
     return found
 
@@ -39,13 +47,17 @@ class CSVOutputFormat(KVWriter):
     A file that is there is continued. Text is quoted, and so is whatever else holds a comma or a newline. A dump
     without a key for this format writes no line.
 
+    Args:
+      compat: raise FormatUnsupportedError for pictures and the like, as Stable-Baselines3 does, instead of leaving them
+        out.
     Attributes: keys, separator, quotechar as in Stable-Baselines3.
     """
 
     separator = ","
     quotechar = '"'
 
-    def __init__(self, filename: str | os.PathLike[str]) -> None:
+    def __init__(self, filename: str | os.PathLike[str], *, compat: bool = False) -> None:
+        self.compat = compat
         self._table = GrowingTable(filename, self.separator, quote_text=True)
 
     @property
@@ -60,7 +72,7 @@ class CSVOutputFormat(KVWriter):
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one line."""
-        row = _kept(key_values, key_excluded, "csv")
+        row = _kept(key_values, key_excluded, "csv", self.compat)
         if row:
             self._table.write({key: _cell(value) for key, value in row.items()})
 
@@ -70,14 +82,20 @@ class CSVOutputFormat(KVWriter):
 
 
 class JSONOutputFormat(KVWriter):
-    """One strict JSON object per dump: integers stay integers, NaN and infinities are null, odd values their text."""
+    """One strict JSON object per dump: integers stay integers, NaN and infinities are null, odd values their text.
 
-    def __init__(self, filename: str | os.PathLike[str]) -> None:
+    Args:
+      compat: raise FormatUnsupportedError for pictures and the like, instead of leaving them out.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str], *, compat: bool = False) -> None:
+        self.compat = compat
         self.file = open(filename, "a", encoding="utf-8")  # noqa: SIM115  # until close()
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one line."""
-        row = {key: _plain(value) for key, value in _kept(key_values, key_excluded, "json").items()}
+        found = _kept(key_values, key_excluded, "json", self.compat)
+        row = {key: _plain(value) for key, value in found.items()}
         if row:
             self.file.write(json.dumps(row, allow_nan=False) + "\n")
             self.file.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
+from rollbook.adapters.sb3._host import RICH, KVWriter, SeqWriter, excluded_from, unsupported
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -21,14 +21,16 @@ class HumanOutputFormat(KVWriter, SeqWriter):
     Args:
       filename_or_file: path of a file that is appended to, or anything with `write`.
       max_length: longer keys and values are shortened; keys that would become the same stay different.
+      compat: as Stable-Baselines3: FormatUnsupportedError for pictures and the like, ValueError for two keys that are
+        the same when shortened.
     Exclusions: "stdout" is meant for standard output and "log" for files; any other object heeds both.
     Pictures, films, figures and hyper-parameters have no place in a table and are left out.
     Raises (constructor):
       ValueError: neither a path nor something to write to.
     """
 
-    def __init__(self, filename_or_file: Any, max_length: int = 36) -> None:
-        self.max_length = max_length
+    def __init__(self, filename_or_file: Any, max_length: int = 36, *, compat: bool = False) -> None:
+        self.max_length, self.compat = max_length, compat
         self.own_file = isinstance(filename_or_file, str)
         if self.own_file:
             self.file: Any = open(filename_or_file, "a", encoding="utf-8")  # noqa: SIM115  # until close()
@@ -46,13 +48,14 @@ class HumanOutputFormat(KVWriter, SeqWriter):
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Write one table; nothing if there is nothing to show."""
-        names = self.names
-        shown = {
-            str(key): _text(value)
-            for key, value in sorted(key_values.items(), key=lambda item: str(item[0]))
-            if not excluded_from(key_excluded.get(key), *names)
-            and not isinstance(value, (Figure, HParam, Image, Video))
-        }
+        names, shown = self.names, {}
+        for key, value in sorted(key_values.items(), key=lambda item: str(item[0])):
+            if excluded_from(key_excluded.get(key), *names):
+                continue
+            if not isinstance(value, RICH):
+                shown[str(key)] = _text(value)
+            elif self.compat:
+                raise unsupported(("stdout", "log"), value)
         lines = self._table(shown)
         if lines:
             self._put("\n".join(lines) + "\n")
@@ -79,6 +82,8 @@ class HumanOutputFormat(KVWriter, SeqWriter):
                 name = f"   {rest}"
             else:
                 tag, name = "", key
+            if self.compat and (short := self._shortened(name, set())) in taken:
+                raise ValueError(f"Key {key!r} truncated to {short!r}, which is there already: raise max_length")
             name = self._shortened(name, taken)
             taken.add(name)
             rows.append((name, self._shortened(text, set())))

@@ -47,7 +47,8 @@ class Logger(_Base):
       output_formats: the outputs; anything with `write` and Stable-Baselines' base class, or with the older `writekvs`.
 
     An output that raises is counted and said once; the others get the row and the next row begins empty. Under a strict
-    run it raises after the others were served.
+    run it raises after the others were served, and so does an output with `compat=True` that was given what it cannot
+    hold.
     Attributes: name_to_value, name_to_count, name_to_excluded, level, dir, output_formats.
     """
 
@@ -102,6 +103,8 @@ class Logger(_Base):
             except Exception as err:
                 failed.append((output, err))
         for output, error in failed:
+            if isinstance(error, (_host.FormatUnsupportedError, ValueError)) and getattr(output, "compat", False):
+                raise error
             self._failed("write", output, error)
 
     def log(self, *args: Any, level: int = INFO) -> None:
@@ -171,13 +174,16 @@ class _Counts(dict):  # type: ignore[type-arg]
         return 0
 
 
-def make_output_format(_format: str, log_dir: str | os.PathLike[str], log_suffix: str = "", **options: Any) -> KVWriter:
+def make_output_format(
+    _format: str, log_dir: str | os.PathLike[str], log_suffix: str = "", *, compat: bool = False, **options: Any
+) -> KVWriter:
     """One output by name.
 
     Args:
       _format: stdout, log, json, csv, tensorboard or rollbook.
       log_dir: where files go; made if missing.
       log_suffix: goes before the ending of file names.
+      compat: raise FormatUnsupportedError for what the format cannot hold, as Stable-Baselines3 does; see each output.
       options: for "rollbook": run, project, run_options.
     Raises:
       UnknownOption (a ValueError): there is no such format.
@@ -192,20 +198,20 @@ def make_output_format(_format: str, log_dir: str | os.PathLike[str], log_suffix
     if _format == "stdout":
         from rollbook.adapters.sb3.human import HumanOutputFormat
 
-        return HumanOutputFormat(sys.stdout)
+        return HumanOutputFormat(sys.stdout, compat=compat)
     os.makedirs(folder, exist_ok=True)
     if _format == "tensorboard":
         from rollbook.adapters.sb3.events import TensorBoardOutputFormat
 
-        return TensorBoardOutputFormat(folder)
+        return TensorBoardOutputFormat(folder, compat=compat)
     if _format == "log":
         from rollbook.adapters.sb3.human import HumanOutputFormat
 
-        return HumanOutputFormat(os.path.join(folder, f"log{log_suffix}.txt"))
+        return HumanOutputFormat(os.path.join(folder, f"log{log_suffix}.txt"), compat=compat)
     from rollbook.adapters.sb3.files import CSVOutputFormat, JSONOutputFormat
 
     kind = CSVOutputFormat if _format == "csv" else JSONOutputFormat
-    return kind(os.path.join(folder, f"progress{log_suffix}.{_format}"))
+    return kind(os.path.join(folder, f"progress{log_suffix}.{_format}"), compat=compat)
 
 
 def configure(
