@@ -220,6 +220,24 @@ def test_scalars_of_one_chart_are_exported_as_tensorboardx_does(writer: Any, tmp
     writer.close()
 
 
+def test_scalars_are_exported_without_a_book_too(tmp_path: Path) -> None:
+    writer = SummaryWriter(tmp_path / "logs", run=False)
+    writer.add_scalars("loss", {"a": np.float32(0.5)}, 3, 7.0)
+    writer.export_scalars_to_json(tmp_path / "all.json")
+    assert json.loads((tmp_path / "all.json").read_text()) == {str(tmp_path / "logs" / "loss" / "a"): [[7.0, 3, 0.5]]}
+    writer.close()
+
+
+def test_a_list_of_pictures_is_a_batch(writer: Any, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    writer.add_images("batch", [np.zeros((3, 4, 6)), np.ones((3, 4, 6))], 1, dataformats="CHW")
+    writer.close()
+    (row,) = writer.run.book.media().to_pylist()
+    assert (row["width"], row["height"]) == (12, 4)
+    assert summaries(tmp_path / "logs")["batch"][0] == 1
+    assert writer.run.bill()["drops"] == {}
+
+
 def test_seed_and_total_come_from_the_table_of_hyper_parameters(run: Any) -> None:
     text = "|param|value|\n|-|-|\n|seed|7|\n|total_timesteps|500000|\n|exp_name|ppo|"
     SummaryWriter("x", run=run, events=False).add_text("hyperparameters", text)

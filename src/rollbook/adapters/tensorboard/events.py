@@ -117,13 +117,16 @@ class EventWriter:
         self._file_options = (max_queue, flush_secs, filename_suffix)
         self.all_writers: dict[str, FileWriter] = {}
         self._projector: Any = None
-        self._own = self._file(folder)
+        own = self._file(folder)
         if purge_step is not None:
-            self._own.event_writer.add_event(self.messages.session(time.time(), purge_step))
+            own.event_writer.add_event(self.messages.session(time.time(), purge_step))
 
     @property
-    def file_writer(self) -> FileWriter:
-        """The file of the folder itself."""
+    def file_writer(self) -> FileWriter | None:
+        """The file of the folder itself; None after `close`, until the next value."""
+        return self.all_writers.get(self.log_dir)
+
+    def _get_file_writer(self) -> FileWriter:
         return self._file(self.log_dir)
 
     def get_logdir(self) -> str:
@@ -403,7 +406,7 @@ class EventWriter:
         """
         why = "add_graph()"
         trace = need("torch.utils.tensorboard._pytorch_graph", extra="tensorboard", why=why, also="torch").graph
-        self.file_writer.add_graph(trace(model, input_to_model, verbose, use_strict_trace))
+        self._get_file_writer().add_graph(trace(model, input_to_model, verbose, use_strict_trace))
 
     def add_onnx_graph(self, prototxt: Any) -> None:
         """The graph in an ONNX file, read by torch.
@@ -413,7 +416,7 @@ class EventWriter:
         """
         why = "add_onnx_graph()"
         load = need("torch.utils.tensorboard._onnx_graph", extra="tensorboard", why=why, also="torch").load_onnx_graph
-        self.file_writer.add_onnx_graph(load(prototxt))
+        self._get_file_writer().add_onnx_graph(load(prototxt))
 
     # -- the files
 

@@ -69,6 +69,7 @@ class SummaryWriter(FileVerbs):
         self.filename_suffix = filename_suffix
         self._defaults: tuple[Any, float | None] | None = None  # of use_metadata()
         self._accepted: dict[str, frozenset[str] | None] = {}
+        self._points: dict[str, list[Any]] = {}
         self._exported: dict[str, tuple[str, int]] = {}  # what add_scalars wrote: folder -> key, rows exported already
         options = {"max_queue": max_queue, "flush_secs": flush_secs, "filename_suffix": filename_suffix, **more}
         if purge_step is not None:
@@ -151,23 +152,22 @@ class SummaryWriter(FileVerbs):
             self._keep("add_scalars", lambda book: book.log(values, **self._at(global_step)))
         else:
             self._keep("add_scalars", lambda _: self._log_at(walltime, values, global_step))
-        for name in tag_scalar_dict:
-            self._exported.setdefault(os.path.join(self.log_dir, main_tag, name), (f"{main_tag}/{name}", 0))
+        for name, value in tag_scalar_dict.items():
+            folder = os.path.join(self.log_dir, main_tag, name)
+            if self._book is not None:
+                self._exported.setdefault(folder, (f"{main_tag}/{name}", 0))
+            elif not self._is_tensorboardx():
+                self._guard("add_scalars", partial(self._remember, folder, walltime, global_step, value))
         self._pass_on("add_scalars", main_tag, tag_scalar_dict, global_step, walltime)
 
     def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
         """Write what `add_scalars` was given since the last export, as tensorboardX does.
 
         The file: {"<folder>/<main_tag>/<name>": [[unix seconds, step, value], …]}. Unlike there, nothing is kept in
-        memory for it: the values come from the book, or from tensorboardX where that writes the event files.
+        memory for it where there is a book: the values come from there.
         """
         if self._is_tensorboardx():
             self._pass_on("export_scalars_to_json", path)
-        elif self._book is None:
-            self._count(
-                "export_without_book",
-                message="export_scalars_to_json() reads the book, and this writer keeps none: nothing was written",
-            )
         else:
             self._guard("export_scalars_to_json", lambda: self._export(path))
 
@@ -245,7 +245,13 @@ class SummaryWriter(FileVerbs):
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """A batch of pictures, kept as one with the others beside it."""
+        """A batch of pictures, kept as one with the others beside it; a list of them may have its N left out."""
+        if isinstance(img_tensor, (list, tuple)) and "N" not in dataformats.upper():
+            dataformats = f"N{dataformats}"
+            if self.native is not None and not self._is_tensorboardx():
+                img_tensor = self._guard("add_images", lambda: _stacked(img_tensor))
+        if img_tensor is None:
+            return
         self._image("add_images", tag, img_tensor, global_step, walltime, dataformats)
 
     def add_image_with_boxes(
@@ -465,14 +471,26 @@ class SummaryWriter(FileVerbs):
 
         global_step, walltime = self._place(global_step, walltime)
         self._keep(verb, keep)
+        if isinstance(picture, (list, tuple)) and self._is_tensorboardx():
+            dataformats = dataformats.upper().replace("N", "")  # as it wants lists
         self._pass_on(verb, tag, picture, global_step, walltime, dataformats=dataformats)
+
+    def _remember(self, folder: str, walltime: float | None, step: Any, value: Any) -> None:
+        """Keep a number for `export_scalars_to_json` where there is no book to read it from."""
+        import time
+
+        from rollbook.adapters.tensorboard.events import number_of
+
+        moment = time.time() if walltime is None else walltime
+        self._points.setdefault(folder, []).append([moment, step, number_of(value)])
 
     def _export(self, path: str | os.PathLike[str]) -> None:
         import json
 
         book: Any = self._book
-        prefix = f"{book.name}/" if book is not book.run else ""
-        found = {}
+        found: dict[str, Any] = {**self._points}
+        self._points.clear()
+        prefix = f"{book.name}/" if book is not None and book is not book.run else ""
         for folder, (key, already) in self._exported.items():
             name = f"{prefix}{key}"
             rows = book.run.book.metrics([name], x="step").to_pylist()
@@ -586,3 +604,12 @@ class SummaryWriter(FileVerbs):
     def _rewind(self) -> None:
         if self.run is not None and self.purge_step is not None:
             self.run.run.rewind(**{self._clock or "step": int(self.purge_step) - 1})  # the step itself goes, too
+
+
+def _stacked(pictures: Sequence[Any]) -> Any:
+    """Pictures of one size as one array."""
+    import numpy as np
+
+    from rollbook.adapters._pixels import host_array
+
+    return np.stack([host_array(picture) for picture in pictures])

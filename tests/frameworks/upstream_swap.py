@@ -1,0 +1,142 @@
+"""A pytest plugin: puts rollbook's classes in the place of a framework's own before its own tests are collected.
+
+    ROLLBOOK_SWAP=stable-baselines3 python -m pytest -p upstream_swap <checkout>/tests/test_logger.py
+
+Every module of the framework that holds one of the replaced objects gets ours, and so do the tests.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import pkgutil
+import sys
+import types
+from typing import Any
+
+
+def replace(package: str, ours: dict[Any, Any]) -> None:
+    """In every loaded module of `package`, put the values of `ours` where its keys are."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] != package:
+            continue
+        for attribute, value in list(vars(module).items()):
+            try:
+                swapped = ours.get(value)
+            except TypeError:  # not hashable, so none of them
+                continue
+            if swapped is not None:
+                setattr(module, attribute, swapped)
+
+
+def load_all(package: str) -> None:
+    """Import the modules of a package, so that none binds a name afterwards."""
+    module = importlib.import_module(package)
+    for part in pkgutil.walk_packages(module.__path__, f"{package}."):
+        try:
+            importlib.import_module(part.name)
+        except Exception:  # what it needs besides is not here; then its tests do not use it either
+            continue
+
+
+def stable_baselines3() -> None:
+    load_all("stable_baselines3")
+    from stable_baselines3.common import logger, monitor
+
+    from rollbook.adapters import sb3 as ours
+    from rollbook.adapters.sb3 import monitor as our_monitor
+
+    pairs: dict[Any, Any] = {
+        getattr(logger, name): getattr(ours, name)
+        for name in ("Logger", "CSVOutputFormat", "JSONOutputFormat", "HumanOutputFormat", "TensorBoardOutputFormat")
+    }
+    compat = os.environ.get("ROLLBOOK_SWAP_COMPAT") == "1"
+    pairs[logger.configure] = functools.partial(ours.configure, run=False)
+    pairs[logger.make_output_format] = functools.partial(ours.make_output_format, compat=compat)
+    names = ("Monitor", "ResultsWriter", "get_monitor_files", "load_results")
+    pairs.update({getattr(monitor, name): getattr(our_monitor, name) for name in names})
+    replace("stable_baselines3", pairs)
+
+
+def tianshou() -> None:
+    load_all("tianshou.utils")
+    from tianshou.utils import logger  # noqa: F401
+    from tianshou.utils.logger.logger_base import LazyLogger
+    from tianshou.utils.logger.tensorboard import TensorboardLogger
+
+    from rollbook.adapters import tianshou as ours
+
+    class AsTensorboard(ours.RollbookLogger):
+        """Takes Tianshou's order of arguments: the writer comes first."""
+
+        def __init__(self, writer: Any, *args: Any, **kwargs: Any) -> None:
+            super().__init__(False, *args, writer=writer, **kwargs)
+
+    replace("tianshou", {LazyLogger: ours.LazyLogger, TensorboardLogger: AsTensorboard})
+
+
+def tensorboardx() -> None:
+    import tensorboardX
+    from tensorboardX.writer import SummaryWriter as Theirs
+
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    replace("tensorboardX", {Theirs: functools.partial(SummaryWriter, run=False, events="rollbook")})
+    assert tensorboardX.SummaryWriter is not Theirs
+
+
+def torch_writer() -> None:
+    from torch.utils import tensorboard
+    from torch.utils.tensorboard.writer import SummaryWriter as Theirs
+
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    replace("torch", {Theirs: functools.partial(SummaryWriter, run=False, events="rollbook")})
+    sys.modules.setdefault("expecttest", types.SimpleNamespace(ACCEPT=False))  # type: ignore[arg-type]
+    assert tensorboard.SummaryWriter is not Theirs
+
+
+def acme() -> None:
+    sys.modules["launchpad"] = types.ModuleType("launchpad")  # acme imports it, and none of this uses it
+    import acme.utils
+    from absl import flags
+
+    from rollbook.adapters import acme as ours
+    from rollbook.adapters.acme import base, counting, csv, filters, paths, terminal
+
+    package = types.ModuleType("acme.utils.loggers")
+    package.__dict__.update({name: value for name, value in vars(ours).items() if not name.startswith("__")})
+    package.__path__ = []
+    for name, module in {"base": base, "csv": csv, "filters": filters, "terminal": terminal}.items():
+        sys.modules[f"acme.utils.loggers.{name}"] = module
+        setattr(package, name, module)
+    sys.modules["acme.utils.loggers"], sys.modules["acme.utils.counting"] = package, counting
+    sys.modules["acme.utils.paths"] = paths
+    acme.utils.loggers, acme.utils.counting, acme.utils.paths = package, counting, paths
+    testing = types.ModuleType("acme.testing")
+    testing.__path__ = []  # type: ignore[attr-defined]
+    helpers = types.ModuleType("acme.testing.test_utils")
+    from absl.testing import parameterized
+
+    class TestCase(parameterized.TestCase):  # type: ignore[misc,name-defined]
+        """Has the one method of Acme's own class that these tests call, without what that imports besides."""
+
+        def get_tempdir(self, name: str | None = None) -> str:
+            return str(self.create_tempdir(name).full_path)
+
+    helpers.TestCase = TestCase  # type: ignore[attr-defined]
+    sys.modules["acme.testing"], sys.modules["acme.testing.test_utils"] = testing, helpers
+    flags.FLAGS(["tests"])
+
+
+SWAPS = {
+    "stable-baselines3": stable_baselines3,
+    "tianshou": tianshou,
+    "tensorboardX": tensorboardx,
+    "pytorch": torch_writer,
+    "acme": acme,
+}
+
+if os.environ.get("ROLLBOOK_SWAP"):
+    SWAPS[os.environ["ROLLBOOK_SWAP"]]()
