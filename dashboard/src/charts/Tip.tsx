@@ -1,0 +1,68 @@
+/** The values under the cursor as a small table beside it, in the chart under the pointer. */
+
+import { useComputed } from "@preact/signals";
+import type { RefObject } from "preact";
+import { clock, count, seconds, value } from "../data/numbers.ts";
+import { valueAt } from "../data/lines.ts";
+import type { Hub } from "./hub.ts";
+import type { AxisKind, Line } from "./model.ts";
+import type { Plot } from "./plot.ts";
+
+const ROWS = 12;
+
+/** An x in words: `412 672`, `14:32:07`, `4 m 33 s`. */
+export function place(x: number, kind: AxisKind): string {
+  if (kind === "wall") return clock(x);
+  if (kind === "duration") return seconds(x);
+  return Number.isInteger(x) || Math.abs(x) >= 1000 ? count(x) : value(x, 4);
+}
+
+export function Tip({ hub, lines, xName, xKind, plot }: { hub: Hub; lines: readonly Line[]; xName: string; xKind: AxisKind; plot: RefObject<Plot | null> }) {
+  const x = useComputed(() => hub.cursor.value);
+  const at = x.value;
+  const view = hub.current();
+  if (at === null || !view) return null;
+  const shown = lines
+    .filter((line) => line.ghost !== true)
+    .map((line) => ({ line, hit: valueAt(line, at) }))
+    .filter((row) => row.hit !== null)
+    .sort((a, b) => (b.hit?.value ?? 0) - (a.hit?.value ?? 0));
+  if (shown.length === 0) return null;
+  const box = plot.current?.layout().box;
+  const share = (at - view.x0) / (view.x1 - view.x0);
+  const px = box ? box.left + share * (box.right - box.left) : 0;
+  const style = share < 0.55 ? { left: `${px + 14}px` } : { right: `calc(100% - ${px - 2}px)` };
+  const band = shown.some(({ line }) => line.seeds !== undefined);
+  return (
+    <div class="tip" style={style} aria-hidden="true">
+      <p class="head">
+        <span>
+          {xName} {place(at, xKind)}
+        </span>
+        {band && <span>95 %</span>}
+      </p>
+      <table role="presentation">
+        <tbody>
+          {shown.slice(0, ROWS).map(({ line, hit }) => (
+            <tr key={line.id}>
+              <td>
+                <i class={`dot s${line.color}`} />
+              </td>
+              <td class="tipname">{line.name}</td>
+              <td class="num">{value(hit?.value)}</td>
+              {band && <td class="soft">{interval(line, hit?.index ?? 0)}</td>}
+              {band && <td class="num thin">{line.seeds ? `n ${line.seeds.n[hit?.index ?? 0] ?? "–"}` : ""}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {shown.length > ROWS && <p class="head">and {shown.length - ROWS} more</p>}
+    </div>
+  );
+}
+
+function interval(line: Line, index: number): string {
+  const [low, high] = [line.low?.[index], line.high?.[index]];
+  if (low === undefined || high === undefined || !Number.isFinite(low) || !Number.isFinite(high)) return "";
+  return `[${value(low)}, ${value(high)}]`;
+}

@@ -1,0 +1,122 @@
+/** Hands on a chart: hover, click, drag to zoom, shift drag to pan, double click, ctrl wheel, two fingers. */
+
+import type { Plot } from "./plot.ts";
+import type { View } from "./hub.ts";
+
+const STILL = 4;
+
+/** Listens on the plot's element; returns what stops it. */
+export function hold(plot: Plot): () => void {
+  const { root, hub } = plot;
+  const zone = document.createElement("div");
+  zone.className = "zone";
+  zone.hidden = true;
+  root.append(zone);
+  const fingers = new Map<number, number>();
+  let start: { share: number; x: number; y: number; view: View; pans: boolean } | null = null;
+  let pinch: { gap: number; middle: number; view: View } | null = null;
+  let tapped = -Infinity;
+
+  const down = (event: PointerEvent): void => {
+    const view = hub.current();
+    if (!view || event.button !== 0) return;
+    if (event.pointerType === "touch") {
+      fingers.set(event.pointerId, event.clientX);
+      if (fingers.size === 2) {
+        const [a, b] = [...fingers.values()] as [number, number];
+        pinch = { gap: Math.max(12, Math.abs(a - b)), middle: plot.share((a + b) / 2), view };
+      }
+    } else root.setPointerCapture(event.pointerId);
+    start = { share: plot.share(event.clientX), x: event.clientX, y: event.clientY, view, pans: event.shiftKey };
+  };
+
+  const move = (event: PointerEvent): void => {
+    if (pinch && fingers.has(event.pointerId)) {
+      fingers.set(event.pointerId, event.clientX);
+      const [a, b] = [...fingers.values()] as [number, number];
+      const factor = pinch.gap / Math.max(12, Math.abs(a - b));
+      const at = hub.between(pinch.view, pinch.middle);
+      hub.move({ x0: at - (at - pinch.view.x0) * factor, x1: at + (pinch.view.x1 - at) * factor }, plot);
+      return;
+    }
+    const share = plot.share(event.clientX);
+    if (start && event.pointerType !== "touch" && Math.abs(event.clientX - start.x) > STILL) {
+      if (start.pans) {
+        const moved = start.share - share;
+        const width = start.view.x1 - start.view.x0;
+        hub.move({ x0: start.view.x0 + moved * width, x1: start.view.x1 + moved * width }, plot);
+      } else {
+        const { box } = plot.layout();
+        const width = box.right - box.left;
+        const [a, b] = [Math.max(0, Math.min(start.share, share)), Math.min(1, Math.max(start.share, share))];
+        zone.hidden = false;
+        zone.style.left = `${box.left + a * width}px`;
+        zone.style.width = `${(b - a) * width}px`;
+      }
+    }
+    const view = hub.current();
+    hub.point(view && share >= -0.01 && share <= 1.01 ? hub.between(view, Math.max(0, Math.min(1, share))) : null, plot);
+  };
+
+  const up = (event: PointerEvent): void => {
+    fingers.delete(event.pointerId);
+    zone.hidden = true;
+    if (pinch) {
+      if (fingers.size === 0) pinch = null;
+      start = null;
+      return;
+    }
+    if (!start) return;
+    const moved = Math.abs(event.clientX - start.x) > STILL;
+    const share = plot.share(event.clientX);
+    const { view, pans } = start;
+    const from = start.share;
+    start = null;
+    if (moved && event.pointerType !== "touch") {
+      if (pans) return;
+      const [a, b] = [Math.max(0, Math.min(from, share)), Math.min(1, Math.max(from, share))];
+      hub.jump({ x0: hub.between(view, a), x1: hub.between(view, b) });
+    } else if (!moved) tap(event);
+  };
+
+  // With a finger the first tap is the hover and the second the click.
+  const tap = (event: PointerEvent): void => {
+    if (event.pointerType === "touch" && event.timeStamp - tapped > 2500) {
+      tapped = event.timeStamp;
+      move(event);
+      return;
+    }
+    const hit = plot.nearest(event.clientX, event.clientY);
+    if (hit && plot.events.pick) waiting = setTimeout(() => plot.events.pick?.(hit.line, hit.x), 180);
+  };
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+
+  const whole = (): void => {
+    clearTimeout(waiting);
+    hub.view.value = null;
+    hub.jump(null);
+  };
+  const leave = (event: PointerEvent): void => {
+    if (!start && event.pointerType !== "touch") hub.point(null, null);
+  };
+  const cancel = (event: PointerEvent): void => {
+    fingers.delete(event.pointerId);
+    start = pinch = null;
+    zone.hidden = true;
+  };
+  const wheel = (event: WheelEvent): void => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    hub.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), Math.max(0, Math.min(1, plot.share(event.clientX))), plot);
+  };
+
+  const listeners: [string, (event: never) => void, AddEventListenerOptions?][] = [
+    ["pointerdown", down], ["pointermove", move], ["pointerup", up], ["pointercancel", cancel], ["pointerleave", leave], ["dblclick", whole],
+    ["wheel", wheel, { passive: false }],
+  ];
+  for (const [name, on, options] of listeners) root.addEventListener(name, on as EventListener, options);
+  return () => {
+    clearTimeout(waiting);
+    for (const [name, on] of listeners) root.removeEventListener(name, on as EventListener);
+  };
+}

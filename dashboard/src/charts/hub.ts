@@ -1,0 +1,148 @@
+/** What linked charts share: the part of x they show and the place of the cursor. One hand moves all. */
+
+import { signal } from "@preact/signals";
+
+export interface View {
+  x0: number;
+  x1: number;
+}
+
+/** A chart as the hub sees it. */
+export interface Follower {
+  /** Shows `view` quickly (`exact` false: its picture is stretched) or exactly. */
+  show(view: View, exact: boolean): void;
+  /** Shows the cursor at x, or none. */
+  point(x: number | null, hovered: boolean): void;
+  /** The whole range of its data. */
+  span(): View | null;
+  visible(): boolean;
+}
+
+const REST = 110;
+
+export class Hub {
+  /** What is shown at rest; null is the whole range. Pages read and write it (the address, the server's rows). */
+  readonly view = signal<View | null>(null);
+  readonly cursor = signal<number | null>(null);
+  /** Counts frames of gestures, so that tests and measurements can see them. */
+  frames = 0;
+
+  private readonly followers = new Set<Follower>();
+  private now: View | null = null;
+  private moved: Follower | null = null;
+  private frame = 0;
+  private rest: ReturnType<typeof setTimeout> | undefined;
+  private pointed: { x: number | null; by: Follower | null } | null = null;
+
+  constructor(readonly log: () => boolean = () => false) {}
+
+  add(follower: Follower): () => void {
+    this.followers.add(follower);
+    return () => this.followers.delete(follower);
+  }
+
+  /** What is shown in this frame. */
+  current(): View | null {
+    return this.now ?? this.view.peek() ?? this.whole();
+  }
+
+  /** The union of what all charts have. */
+  whole(): View | null {
+    let all: View | null = null;
+    for (const follower of this.followers) {
+      const span = follower.span();
+      if (!span) continue;
+      all = all ? { x0: Math.min(all.x0, span.x0), x1: Math.max(all.x1, span.x1) } : span;
+    }
+    return all && all.x1 > all.x0 ? all : all ? { x0: all.x0 - 0.5, x1: all.x1 + 0.5 } : null;
+  }
+
+  /** Moves all charts in the next frame; `by` is drawn exactly, the others are stretched until the hand rests. */
+  move(view: View, by: Follower | null): void {
+    const whole = this.whole();
+    const least = Math.max(Math.abs(view.x0), Math.abs(view.x1)) * 1e-9;
+    if (!whole || !(view.x1 - view.x0 > least)) return;
+    this.now = clamp(view, whole);
+    this.moved = by;
+    this.frame ||= requestAnimationFrame(() => this.step());
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.settle(), REST);
+  }
+
+  /** Jumps: all exact at once. */
+  jump(view: View | null): void {
+    clearTimeout(this.rest);
+    this.now = view;
+    this.settle();
+  }
+
+  /** Zooms by `factor` (below 1: closer) around the share of the width that stays in place. */
+  zoom(factor: number, share: number, by: Follower | null): void {
+    const view = this.current();
+    if (!view) return;
+    const at = this.between(view, share);
+    if (this.log() && view.x0 > 0) {
+      const [a, b, m] = [Math.log(view.x0), Math.log(view.x1), Math.log(at)];
+      this.move({ x0: Math.exp(m - (m - a) * factor), x1: Math.exp(m + (b - m) * factor) }, by);
+    } else this.move({ x0: at - (at - view.x0) * factor, x1: at + (view.x1 - at) * factor }, by);
+  }
+
+  /** Moves the window by a share of its width. */
+  pan(share: number, by: Follower | null): void {
+    const view = this.current();
+    const whole = this.whole();
+    if (!view || !whole) return;
+    if (this.log() && view.x0 > 0) {
+      const k = Math.exp(share * Math.log(view.x1 / view.x0));
+      this.move({ x0: view.x0 * k, x1: view.x1 * k }, by);
+      return;
+    }
+    const width = view.x1 - view.x0;
+    const by0 = Math.max(Math.min(share * width, whole.x1 - view.x1), whole.x0 - view.x0);
+    this.move({ x0: view.x0 + by0, x1: view.x1 + by0 }, by);
+  }
+
+  between(view: View, share: number): number {
+    return this.log() && view.x0 > 0 ? view.x0 * (view.x1 / view.x0) ** share : view.x0 + (view.x1 - view.x0) * share;
+  }
+
+  /** Puts the cursor of all charts at x in the next frame. */
+  point(x: number | null, by: Follower | null): void {
+    this.pointed = { x, by };
+    this.frame ||= requestAnimationFrame(() => this.step());
+  }
+
+  /** Shows the state at rest again: data or sizes changed. */
+  refresh(): void {
+    if (this.now === null) this.settle();
+  }
+
+  private step(): void {
+    this.frame = 0;
+    if (this.pointed) {
+      const { x, by } = this.pointed;
+      this.pointed = null;
+      this.cursor.value = x;
+      for (const follower of this.followers) follower.point(x, follower === by);
+    }
+    if (this.now === null) return;
+    this.frames++;
+    for (const follower of this.followers) if (follower.visible()) follower.show(this.now, follower === this.moved);
+  }
+
+  private settle(): void {
+    const whole = this.whole();
+    const view = this.now ?? this.view.peek();
+    this.now = null;
+    const isWhole = !view || !whole || (view.x0 <= whole.x0 && view.x1 >= whole.x1);
+    const next = isWhole ? null : view;
+    const old = this.view.peek();
+    if (next?.x0 !== old?.x0 || next?.x1 !== old?.x1) this.view.value = next;
+    const shown = next ?? whole;
+    if (shown) for (const follower of this.followers) if (follower.visible()) follower.show(shown, true);
+  }
+}
+
+function clamp(view: View, whole: View): View {
+  return { x0: Math.max(view.x0, whole.x0), x1: Math.min(view.x1, whole.x1) };
+}

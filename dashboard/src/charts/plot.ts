@@ -1,0 +1,271 @@
+/** One chart on the screen: two canvases (frame; curves), a cursor, and the hands on it. Knows arrays, not runs. */
+
+import { yRange, type Range } from "../data/range.ts";
+import { valueAt } from "../data/lines.ts";
+import { drawAxes, drawLines, drawXTexts } from "./draw.ts";
+import { hold } from "./gestures.ts";
+import type { Follower, Hub, View } from "./hub.ts";
+import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type Palette } from "./model.ts";
+
+export interface PlotData {
+  lines: readonly Line[];
+  marks: readonly Mark[];
+  span: View | null;
+  xLog: boolean;
+  yLog: boolean;
+  robust: boolean;
+  xKind: AxisKind;
+  /** Names at the ends of the lines, where there is room. */
+  ends: boolean;
+}
+
+export interface PlotEvents {
+  /** A click that was not a drag: the nearest line and the x of its point. */
+  pick?: ((line: Line, x: number) => void) | undefined;
+  /** The values under the cursor changed. */
+  read?: ((x: number | null, hovered: boolean) => void) | undefined;
+}
+
+const AXIS = 17;
+
+export class Plot implements Follower {
+  /** What the y axis shows at rest. */
+  range: Range = { low: 0, high: 1 };
+  private readonly frame = document.createElement("canvas");
+  private readonly clip = document.createElement("div");
+  private readonly curves = document.createElement("canvas");
+  private readonly line = document.createElement("div");
+  private readonly dots: HTMLElement[] = [];
+  private data: PlotData = { lines: [], marks: [], span: null, xLog: false, yLog: false, robust: true, xKind: "number", ends: false };
+  private drawn: View | null = null;
+  private size = { width: 0, height: 0 };
+  private box: Box = { left: 36, top: 8, right: 0, bottom: 0 };
+  private onScreen = true;
+  private stale = false;
+  private readonly drop: (() => void)[] = [];
+
+  constructor(
+    readonly root: HTMLElement,
+    readonly hub: Hub,
+    private look: Palette,
+    readonly events: PlotEvents,
+  ) {
+    this.clip.className = "clip";
+    this.line.className = "cursorline";
+    this.line.hidden = true;
+    this.clip.append(this.curves);
+    root.append(this.frame, this.clip, this.line);
+    const sizes = new ResizeObserver(() => this.resize());
+    sizes.observe(root);
+    const sees = new IntersectionObserver((entries) => this.see(entries.at(-1)?.isIntersecting ?? true), { rootMargin: "120px" });
+    sees.observe(root);
+    this.drop.push(() => sizes.disconnect(), () => sees.disconnect(), hub.add(this), hold(this));
+  }
+
+  destroy(): void {
+    for (const drop of this.drop) drop();
+    this.root.replaceChildren();
+  }
+
+  set(data: PlotData, look: Palette): void {
+    this.data = data;
+    this.look = look;
+    this.redraw();
+  }
+
+  span(): View | null {
+    return this.data.span;
+  }
+
+  visible(): boolean {
+    return this.onScreen;
+  }
+
+  /** The share of the plot's width at a page coordinate, 0 to 1 inside. */
+  share(clientX: number): number {
+    const left = this.root.getBoundingClientRect().left + this.box.left;
+    return (clientX - left) / Math.max(1, this.box.right - this.box.left);
+  }
+
+  redraw(): void {
+    const view = this.hub.current() ?? this.data.span;
+    if (view) this.show(view, true);
+    else if (this.size.width > 0) this.blank();
+  }
+
+  show(view: View, exact: boolean): void {
+    if (!this.onScreen || this.size.width === 0) {
+      this.stale = true;
+      return;
+    }
+    if (exact || !this.drawn) this.exact(view);
+    else this.stretch(view);
+    this.point(this.hub.cursor.peek(), this.line.dataset["here"] === "1");
+  }
+
+  point(x: number | null, hovered: boolean): void {
+    this.line.dataset["here"] = hovered ? "1" : "0";
+    const inside = x !== null && this.drawn !== null;
+    const px = inside ? project(this.axes(this.hub.current() ?? this.drawn!), this.box).px(x) : -1;
+    const shown = inside && px >= this.box.left - 0.5 && px <= this.box.right + 0.5;
+    this.line.hidden = !shown;
+    if (shown) this.line.style.transform = `translateX(${Math.round(px)}px)`;
+    this.spot(shown && hovered ? x : null, px);
+    this.events.read?.(shown ? x : null, hovered);
+  }
+
+  /** The line nearest to a place on the chart. */
+  nearest(clientX: number, clientY: number): { line: Line; x: number } | null {
+    const view = this.hub.current();
+    if (!view) return null;
+    const rect = this.root.getBoundingClientRect();
+    const at = project(this.axes(view), this.box);
+    const x = at.x(clientX - rect.left);
+    let best: { line: Line; x: number; far: number } | null = null;
+    for (const line of this.data.lines) {
+      const hit = valueAt(line, x);
+      if (!hit || !Number.isFinite(hit.value)) continue;
+      const far = Math.abs(at.py(hit.value) - (clientY - rect.top));
+      if (!best || far < best.far) best = { line, x: line.x[hit.index] as number, far };
+    }
+    return best;
+  }
+
+  axes(view: View): Axes {
+    const { xLog, yLog, xKind } = this.data;
+    const x0 = xLog ? Math.max(view.x0, view.x1 * 1e-6, Number.MIN_VALUE) : view.x0;
+    return { x0, x1: view.x1, y0: this.range.low, y1: this.range.high, xLog, yLog, xKind };
+  }
+
+  /** Size of the drawing in CSS pixels, and where the plot lies in it. */
+  layout(): { width: number; height: number; box: Box } {
+    return { ...this.size, box: this.box };
+  }
+
+  /** What is drawn at rest, for another paper; null while there is nothing. */
+  picture(): { axes: Axes; lines: readonly Line[]; marks: readonly Mark[]; look: Palette } | null {
+    return this.drawn && { axes: this.axes(this.drawn), lines: this.data.lines, marks: this.data.marks, look: this.look };
+  }
+
+  private see(now: boolean): void {
+    this.onScreen = now;
+    if (now && this.stale) this.redraw();
+  }
+
+  private resize(): void {
+    const { width, height } = this.root.getBoundingClientRect();
+    if (Math.round(width) === this.size.width && Math.round(height) === this.size.height) return;
+    this.size = { width: Math.round(width), height: Math.round(height) };
+    this.redraw();
+  }
+
+  private place(): void {
+    const groups = this.data.lines.filter((line) => line.seeds && line.seeds.of > 1).length;
+    const strips = Math.min(6, groups) * 4;
+    const ends = this.data.ends && this.size.width > 500 && this.data.lines.length > 1 ? 92 : 8;
+    this.box = { left: 38, top: 8 + strips, right: Math.max(60, this.size.width - ends), bottom: Math.max(30, this.size.height - AXIS) };
+  }
+
+  private exact(view: View): void {
+    this.stale = false;
+    this.place();
+    const { lines, yLog, robust } = this.data;
+    const range = yRange(lines, view.x0, view.x1, { robust, log: yLog });
+    this.range = range ?? (yLog ? { low: 0.1, high: 10 } : { low: 0, high: 1 });
+    this.drawn = view;
+    const axes = this.axes(view);
+    drawAxes(fit(this.frame, this.size.width, this.size.height), axes, this.box, this.look);
+    const width = this.box.right - this.box.left;
+    this.clip.style.left = `${this.box.left}px`;
+    this.clip.style.width = `${width}px`;
+    this.curves.style.transform = "";
+    const pen = fit(this.curves, width, this.size.height);
+    pen.translate(-this.box.left, 0);
+    drawLines(pen, lines, this.data.marks, axes, this.box, this.look);
+    if (this.data.ends) this.drawEnds(axes);
+  }
+
+  private stretch(view: View): void {
+    const old = this.drawn as View;
+    const box = { left: 0, right: this.box.right - this.box.left, top: 0, bottom: 1 };
+    const at = project(this.axes(view), box);
+    const [a, b] = [at.px(this.data.xLog ? Math.max(old.x0, old.x1 * 1e-6) : old.x0), at.px(old.x1)];
+    this.curves.style.transform = `translateX(${a}px) scaleX(${(b - a) / box.right})`;
+    const pen = this.frame.getContext("2d");
+    pen?.clearRect(0, this.box.bottom + 2, this.size.width, AXIS);
+    if (pen) drawXTexts(pen, this.axes(view), this.box, this.look);
+  }
+
+  private blank(): void {
+    this.place();
+    fit(this.curves, 1, 1);
+    this.drawn = null;
+    const axes = { x0: 0, x1: 1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "number" as const };
+    const pen = fit(this.frame, this.size.width, this.size.height);
+    pen.globalAlpha = 0.5;
+    drawAxes(pen, axes, this.box, { ...this.look, ink3: "transparent" });
+  }
+
+  private drawEnds(axes: Axes): void {
+    const pen = this.frame.getContext("2d");
+    if (!pen || this.size.width <= 500 || this.data.lines.length < 2) return;
+    const at = project(axes, this.box);
+    const ends = this.data.lines
+      .filter((line) => line.ghost !== true)
+      .map((line) => ({ line, y: lastIn(line, axes.x1) }))
+      .filter((end) => Number.isFinite(end.y))
+      .map((end) => ({ name: end.line.name, py: at.py(end.y) }))
+      .sort((a, b) => a.py - b.py);
+    let low = this.box.top - 12;
+    pen.font = `600 10.5px ${this.look.font}`;
+    pen.fillStyle = this.look.ink;
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    for (const end of ends.slice(0, 12)) {
+      low = Math.max(low + 12, Math.min(end.py, this.box.bottom));
+      pen.fillText(end.name.length > 15 ? `${end.name.slice(0, 14)}…` : end.name, this.box.right + 5, low, 86);
+    }
+  }
+
+  private spot(x: number | null, px: number): void {
+    const lines = x === null ? [] : this.data.lines;
+    const view = this.hub.current();
+    const at = view && project(this.axes(view), this.box);
+    let used = 0;
+    for (const line of lines.slice(0, 12)) {
+      const hit = x === null ? null : valueAt(line, x);
+      if (!hit || !at || !Number.isFinite(hit.value) || line.ghost === true) continue;
+      const py = at.py(hit.value);
+      if (py < this.box.top - 2 || py > this.box.bottom + 2) continue;
+      const dot = (this.dots[used] ??= this.root.appendChild(Object.assign(document.createElement("i"), { className: "spot" })));
+      dot.hidden = false;
+      dot.style.color = this.look.series[line.color] ?? this.look.ink2;
+      dot.style.transform = `translate(${px}px, ${py}px)`;
+      used++;
+    }
+    for (const dot of this.dots.slice(used)) dot.hidden = true;
+  }
+}
+
+function lastIn(line: Line, x1: number): number {
+  const y = line.smooth ?? line.y;
+  for (let i = line.x.length - 1; i >= 0; i--) if ((line.x[i] as number) <= x1 && Number.isFinite(y[i] as number)) return y[i] as number;
+  return NaN;
+}
+
+/** A canvas of this size in CSS pixels, sharp on any screen, cleared. */
+export function fit(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const ratio = Math.min(3, devicePixelRatio || 1);
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const pen = canvas.getContext("2d") as CanvasRenderingContext2D;
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.globalAlpha = 1;
+  pen.clearRect(0, 0, width + 1, height + 1);
+  return pen;
+}

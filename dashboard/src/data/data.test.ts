@@ -1,0 +1,162 @@
+import { describe, expect, test } from "vitest";
+import { SvgPen } from "../charts/pen.ts";
+import { nextColor, toggle } from "./colors.ts";
+import { counts, doubles, floats, FrameReader } from "./frames.ts";
+import { pattern, sections, telling, tellingFew } from "./keys.ts";
+import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
+import { cuts, yRange } from "./range.ts";
+import { smooth } from "./smooth.ts";
+import * as ticks from "./ticks.ts";
+
+const line = (y: number[], x = y.map((_, i) => i)): { x: Float64Array; y: Float32Array } => ({ x: Float64Array.from(x), y: Float32Array.from(y) });
+
+/** A frame as the server writes it. */
+function frame(entries: unknown, payload: Uint8Array, last = true): Uint8Array {
+  let text = JSON.stringify({ entries, last, took_ms: 1 });
+  text += " ".repeat((8 - (new TextEncoder().encode(text).length % 8)) % 8);
+  const header = new TextEncoder().encode(text);
+  const out = new Uint8Array(16 + header.length + payload.length);
+  const view = new DataView(out.buffer);
+  out.set(new TextEncoder().encode("RBF1"));
+  view.setUint32(4, header.length, true);
+  view.setUint32(8, payload.length, true);
+  out.set(header, 16);
+  out.set(payload, 16 + header.length);
+  return out;
+}
+
+describe("numbers", () => {
+  test("a value has the figures that matter, a true minus and thin spaces", () => {
+    expect(value(3164.4)).toBe("3\u2009164");
+    expect(value(-0.01234)).toBe("\u22120.0123");
+    expect(value(0.5)).toBe("0.500");
+    expect(value(1e-7)).toBe("1e\u22127");
+    expect(value(12)).toBe("12");
+    expect(value(Number.NaN)).toBe("NaN");
+    expect(value(-Infinity)).toBe("\u2212∞");
+    expect(value(null)).toBe("–");
+  });
+  test("steps, times and sizes are short", () => {
+    expect(short(250_000)).toBe("250k");
+    expect(short(1_500_000)).toBe("1.5M");
+    expect(count(412672)).toBe("412\u2009672");
+    expect(seconds(273)).toBe("4 m 33 s");
+    expect(seconds(0.041)).toBe("41 ms");
+    expect(bytes(214_000)).toBe("214 kB");
+    expect(plain({ a: 1 })).toBe('{"a":1}');
+  });
+});
+
+describe("ticks", () => {
+  test("are round and inside", () => {
+    expect(ticks.linear(0, 1_000_000, 4)).toEqual([0, 500_000, 1_000_000]);
+    expect(ticks.linear(0.1, 0.5, 4)).toEqual([0.1, 0.2, 0.3, 0.4, 0.5]);
+    expect(ticks.linear(3, 3, 4)).toEqual([]);
+  });
+  test("of a log scale are powers of ten", () => {
+    expect(ticks.log(1e-3, 1e3, 6)).toEqual([1e-3, 0.01, 0.1, 1, 10, 100, 1000]);
+  });
+  test("never run away however narrow the range", () => {
+    expect(ticks.linear(1e12, 1e12 + 1e-3, 5).length).toBeLessThan(20);
+  });
+});
+
+describe("smoothing", () => {
+  test("does not depend on how finely the window was sampled", () => {
+    const fine = Array.from({ length: 1001 }, (_, i) => Math.sin(i / 50));
+    const coarse = fine.filter((_, i) => i % 10 === 0);
+    const a = smooth(line(fine).x, line(fine).y, 0.9, 1000, 1001);
+    const b = smooth(Float64Array.from(coarse.map((_, i) => i * 10)), Float32Array.from(coarse), 0.9, 1000, 1001);
+    for (let i = 20; i < 100; i++) expect(Math.abs((a[i * 10] as number) - (b[i] as number))).toBeLessThan(0.12);
+  });
+  test("keeps gaps, and begins at the first value", () => {
+    const y = smooth(Float64Array.of(0, 1, 2, 3), Float32Array.of(5, NaN, 5, 7), 0.6, 3, 4);
+    expect(y[0]).toBe(5);
+    expect(y[1]).toBeNaN();
+    expect(y[3]).toBeGreaterThan(5);
+  });
+  test("refuses a weight outside its range", () => {
+    expect(() => smooth(new Float64Array(1), new Float32Array(1), 1, 1, 1)).toThrow("from 0 to below 1, not 1");
+  });
+});
+
+describe("the range of y", () => {
+  const tame = Array.from({ length: 500 }, (_, i) => Math.sin(i / 20));
+  test("leaves a spike out, and what it cuts is told with its count and largest value", () => {
+    const spiky = line([...tame.slice(0, 250), 40, 41, ...tame.slice(252)]);
+    const range = yRange([spiky], 0, 500, { robust: true, log: false });
+    expect(range?.high).toBeLessThan(3);
+    const cut = cuts(spiky, range ?? { low: 0, high: 0 }, 0, 500, 5);
+    expect(cut).toEqual([{ x: 250, count: 2, furthest: 41, above: true }]);
+  });
+  test("without a tail is everything, so nothing is cut", () => {
+    const range = yRange([line(tame)], 0, 500, { robust: true, log: false });
+    expect(cuts(line(tame), range ?? { low: 0, high: 0 }, 0, 500, 5)).toEqual([]);
+  });
+  test("of what is not finite is none", () => {
+    expect(yRange([line([NaN, Infinity, -Infinity])], 0, 3, { robust: true, log: false })).toBeNull();
+  });
+  test("on a log scale leaves out what is not above 0", () => {
+    const range = yRange([line([0, -5, 1, 10])], 0, 4, { robust: false, log: true });
+    expect(range?.low).toBeGreaterThan(0);
+  });
+});
+
+describe("frames", () => {
+  const payload = new Uint8Array(Float64Array.of(1, NaN, 3).buffer);
+  const place = { o: 0, n: 3, t: "f8" as const };
+  test("come out whole however the bytes are cut up", () => {
+    const whole = new Uint8Array([...frame([{ key: "a" }], payload, false), ...frame([{ key: "b" }], payload)]);
+    for (const size of [1, 7, 64, whole.length]) {
+      const reader = new FrameReader<{ key: string }>();
+      const seen: string[] = [];
+      for (let i = 0; i < whole.length; i += size) for (const got of reader.push(whole.slice(i, i + size))) seen.push(got.entries[0]?.key ?? "", String(doubles(got.payload, place)[2]));
+      expect(seen).toEqual(["a", "3", "b", "3"]);
+      expect(reader.unfinished).toBe(false);
+    }
+  });
+  test("of another format are refused", () => {
+    expect(() => new FrameReader().push(new TextEncoder().encode("<!doctype html>                  "))).toThrow("not in rollbook's frames");
+  });
+  test("scaled arrays come back at their values", () => {
+    const small = new Uint8Array(Uint16Array.of(0, 1, 65535, 0).buffer);
+    expect([...floats(small.buffer, { o: 0, n: 3, t: "u2", b: 10, s: 2 })]).toEqual([10, 12, 131080]);
+    expect([...counts(small.buffer, { o: 0, n: 2, t: "u2" })]).toEqual([0, 1]);
+  });
+});
+
+describe("keys", () => {
+  const info = (key: string, runs = 1) => ({ key, runs, scope: "", name: key, canonical: null });
+  test("what shows how training goes is found whatever the library calls it", () => {
+    expect(telling([info("update/kl"), info("train/return"), info("test/return")])).toBe("test/return");
+    expect(telling([info("train/loss"), info("rollout/ep_rew_mean")])).toBe("rollout/ep_rew_mean");
+    expect(telling([info("a/return_std"), info("b/x")])).toBe("b/x");
+    expect(telling([])).toBeNull();
+    expect(telling([info("eval/reward", 1), info("train/return", 10)])).toBe("train/return");
+    expect(tellingFew([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual(["test/return", "train/return"]);
+  });
+  test("sections put the machine last, and search takes a regular expression or plain text", () => {
+    const all = [info("host/cpu"), info("update/kl"), info("test/return")];
+    expect(sections(all, null).map((s) => s.scope)).toEqual(["test", "update", "host"]);
+    expect(sections(all, pattern("kl|cpu")).map((s) => s.scope)).toEqual(["update", "host"]);
+    expect(pattern("loss(")?.test("a/loss(x)")).toBe(true);
+  });
+});
+
+describe("colours", () => {
+  test("the lowest free one is taken, and others keep theirs", () => {
+    const drawn = toggle(toggle(toggle([], "a"), "b"), "c");
+    expect(drawn.map(({ color }) => color)).toEqual([1, 2, 3]);
+    const without = toggle(drawn, "b");
+    expect(nextColor(without)).toBe(2);
+    expect(without.map(({ id }) => id)).toEqual(["a", "c"]);
+  });
+});
+
+test("a drawing for a paper escapes every text", () => {
+  const pen = new SvgPen(10, 10, '<script>"&');
+  pen.fillText("</text><script>alert(1)</script>", 1, 1);
+  const file = pen.file("#fff");
+  expect(file).not.toContain("<script");
+  expect(file).toContain("&#60;script");
+});

@@ -1,0 +1,74 @@
+/** From the server's entries to what a chart draws. */
+
+import { counts, doubles, floats, type CurveEntry, type SeriesEntry } from "./frames.ts";
+import { smooth } from "./smooth.ts";
+import type { Line } from "../charts/model.ts";
+
+export interface LineLook {
+  id: string;
+  name: string;
+  color: number;
+  dash?: number[] | undefined;
+}
+
+/** The curve of one run. */
+export function runLine(entry: SeriesEntry, payload: ArrayBuffer, look: LineLook): Line {
+  const at = entry.arrays;
+  const x = at.x ? doubles(payload, at.x) : new Float64Array(0);
+  const low = at.min ? floats(payload, at.min) : undefined;
+  const high = at.max ? floats(payload, at.max) : undefined;
+  const centre = at.y ?? at.mean;
+  const y = centre ? floats(payload, centre) : middle(low, high);
+  const bad = entry.bad ? badRows(entry.bad, payload) : undefined;
+  return { ...look, x, y, low, high, bad, envelope: true, ghost: entry.ghost !== undefined };
+}
+
+function middle(low: Float32Array | undefined, high: Float32Array | undefined): Float32Array {
+  if (!low || !high) return new Float32Array(0);
+  return low.map((v, i) => (v + (high[i] as number)) / 2);
+}
+
+function badRows(places: NonNullable<SeriesEntry["bad"]>, payload: ArrayBuffer): { x: Float64Array; n: Uint32Array } {
+  const x = doubles(payload, places.x);
+  const n = new Uint32Array(x.length);
+  for (const place of [places.nan, places.up, places.down]) if (place) counts(payload, place).forEach((many, i) => { n[i] = (n[i] as number) + many; });
+  return { x, n };
+}
+
+/** The curve of a group: centre, interval, and the seeds behind each point. */
+export function groupLine(entry: CurveEntry, payload: ArrayBuffer, look: LineLook): Line {
+  const at = entry.arrays;
+  const n = at.count ? counts(payload, at.count) : new Uint32Array(0);
+  return {
+    ...look,
+    x: at.x ? doubles(payload, at.x) : new Float64Array(0),
+    y: at.centre ? floats(payload, at.centre) : new Float32Array(0),
+    low: at.low ? floats(payload, at.low) : undefined,
+    high: at.high ? floats(payload, at.high) : undefined,
+    seeds: { n, of: entry.seeds },
+    envelope: false,
+  };
+}
+
+/** The same line with its smoothed form above it; `whole` is the full range of x. */
+export function smoothed(line: Line, weight: number, whole: number, rows: number): Line {
+  if (weight <= 0 || line.ghost === true || line.x.length < 3) return line;
+  return { ...line, smooth: smooth(line.x, line.y, weight, whole, rows) };
+}
+
+/** The value of a line at `x`: of the nearest point, or null where that is a gap or the line does not reach. */
+export function valueAt(line: Line, x: number): { value: number; index: number } | null {
+  const { x: xs } = line;
+  if (xs.length === 0) return null;
+  let [a, b] = [0, xs.length - 1];
+  while (a < b) {
+    const m = (a + b) >> 1;
+    if ((xs[m] as number) < x) a = m + 1;
+    else b = m;
+  }
+  const index = a > 0 && x - (xs[a - 1] as number) < (xs[a] as number) - x ? a - 1 : a;
+  const step = xs.length > 1 ? ((xs[xs.length - 1] as number) - (xs[0] as number)) / (xs.length - 1) : Infinity;
+  if (Math.abs((xs[index] as number) - x) > step * 3) return null;
+  const value = (line.smooth ?? line.y)[index] as number;
+  return { value, index };
+}

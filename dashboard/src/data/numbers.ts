@@ -1,0 +1,99 @@
+/** How numbers, times and sizes are written on the page: true minus, thin space for thousands, the figures that matter. */
+
+const THIN = "\u2009";
+const MINUS = "\u2212";
+
+function grouped(digits: string): string {
+  return digits.replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
+}
+
+/** A measured value with `figures` significant figures; from 1000 on to the unit. */
+export function value(x: number | null | undefined, figures = 3): string {
+  if (x === null || x === undefined) return "–";
+  if (Number.isNaN(x)) return "NaN";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : `${MINUS}∞`;
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  const sign = x < 0 ? MINUS : "";
+  if (size >= 1e9 || size < 1e-4) return sign + size.toExponential(Math.max(0, figures - 1)).replace(/\.?0+e/, "e").replace("e+", "e").replace("e-", `e${MINUS}`);
+  if (size >= 1000) return sign + grouped(size.toFixed(0));
+  if (Number.isInteger(x) && size < 1000) return sign + size.toString();
+  const digits = Math.max(0, figures - 1 - Math.floor(Math.log10(size)));
+  return sign + size.toFixed(Math.min(8, digits));
+}
+
+/** A count, exact. */
+export function count(n: number): string {
+  return (n < 0 ? MINUS : "") + grouped(Math.abs(Math.round(n)).toString());
+}
+
+/** A tick or a step, short: 250k, 1.5M. */
+export function short(x: number): string {
+  const size = Math.abs(x);
+  const sign = x < 0 ? MINUS : "";
+  const trim = (n: number, unit: string): string => sign + n.toFixed(2).replace(/\.?0+$/, "") + unit;
+  if (size >= 1e12) return sign + size.toExponential(1).replace("e+", "e");
+  if (size >= 1e9) return trim(size / 1e9, "G");
+  if (size >= 1e6) return trim(size / 1e6, "M");
+  if (size >= 1e4) return trim(size / 1e3, "k");
+  if (size === 0) return "0";
+  if (size < 1e-3) return sign + size.toExponential(1).replace(/\.0e/, "e").replace("e-", `e${MINUS}`);
+  return sign + Number(size.toPrecision(4)).toString();
+}
+
+/** A length of time in seconds: 40 ms, 12.4 s, 4 m 33 s, 2 h 05 m, 3 d 4 h. */
+export function seconds(s: number | null | undefined): string {
+  if (s === null || s === undefined || !Number.isFinite(s)) return "–";
+  const size = Math.abs(s);
+  if (size < 1e-3) return `${value(s * 1e6)} µs`;
+  if (size < 1) return `${value(s * 1e3)} ms`;
+  if (size < 60) return `${value(s)} s`;
+  if (size < 3600) return `${Math.floor(s / 60)} m ${pad(Math.floor(s % 60))} s`;
+  if (size < 86400) return `${Math.floor(s / 3600)} h ${pad(Math.floor((s % 3600) / 60))} m`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+export function bytes(n: number): string {
+  if (n < 1000) return `${n} B`;
+  if (n < 1e6) return `${value(n / 1e3)} kB`;
+  if (n < 1e9) return `${value(n / 1e6)} MB`;
+  return `${value(n / 1e9)} GB`;
+}
+
+export function percent(share: number): string {
+  const p = share * 100;
+  return `${p !== 0 && Math.abs(p) < 1 ? p.toFixed(1) : p.toFixed(0)} %`;
+}
+
+const pad = (n: number): string => n.toString().padStart(2, "0");
+
+/** The time of day of `unix` seconds; the date too where it is not today. */
+export function clock(unix: number | null | undefined, now = Date.now() / 1000): string {
+  if (unix === null || unix === undefined) return "–";
+  const date = new Date(unix * 1000);
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+  return new Date(now * 1000).toDateString() === date.toDateString() ? time : `${day(unix)} ${time}`;
+}
+
+export function day(unix: number): string {
+  const date = new Date(unix * 1000);
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+}
+
+/** How long ago, in one unit. */
+export function ago(unix: number, now = Date.now() / 1000): string {
+  const s = Math.max(0, now - unix);
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
+  return `${Math.floor(s / 86400)} d ago`;
+}
+
+/** Any JSON value in one line, as a configuration shows it. */
+export function plain(x: unknown): string {
+  if (x === null || x === undefined) return "–";
+  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : String(Number(x.toPrecision(6)));
+  if (typeof x === "string") return x;
+  if (typeof x === "boolean") return x ? "true" : "false";
+  return JSON.stringify(x);
+}

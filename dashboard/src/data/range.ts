@@ -1,0 +1,107 @@
+/** Which part of y a chart shows, and what that cuts off. */
+
+export interface Range {
+  low: number;
+  high: number;
+}
+
+/** Something that is drawn: values, and the envelope around them where there is one. */
+export interface Extent {
+  x: Float64Array;
+  y: Float32Array;
+  low?: Float32Array | undefined;
+  high?: Float32Array | undefined;
+}
+
+const SAMPLE = 4000;
+
+/**
+ * The range of y for lines inside [x0, x1].
+ *
+ * With `robust`, a tail is left out when it is longer than the middle 96 % of the values: what is left out must be
+ * marked by the caller (`cuts`). NaN and infinities never count.
+ */
+export function yRange(lines: readonly Extent[], x0: number, x1: number, options: { robust: boolean; log: boolean }): Range | null {
+  const values: number[] = [];
+  let low = Infinity;
+  let high = -Infinity;
+  const total = lines.reduce((n, line) => n + line.x.length, 0);
+  const every = Math.max(1, Math.floor(total / SAMPLE));
+  for (const line of lines) {
+    for (let i = 0; i < line.x.length; i++) {
+      const at = line.x[i] as number;
+      if (at < x0 || at > x1) continue;
+      const lo = (line.low ?? line.y)[i] as number;
+      const hi = (line.high ?? line.y)[i] as number;
+      if (Number.isFinite(lo) && (!options.log || lo > 0)) {
+        if (lo < low) low = lo;
+        if (i % every === 0) values.push(lo);
+      }
+      if (Number.isFinite(hi) && (!options.log || hi > 0)) {
+        if (hi > high) high = hi;
+        if (line.high !== undefined && i % every === 0) values.push(hi);
+      }
+    }
+  }
+  if (!(low <= high)) return null;
+  if (options.robust && values.length >= 20) [low, high] = middle(values, low, high, options.log);
+  return padded(low, high, options.log);
+}
+
+function middle(values: number[], low: number, high: number, isLog: boolean): [number, number] {
+  const scale = isLog ? Math.log10 : (v: number): number => v;
+  const back = isLog ? (v: number): number => 10 ** v : (v: number): number => v;
+  values.sort((a, b) => a - b);
+  const at = (q: number): number => scale(values[Math.round(q * (values.length - 1))] as number);
+  const [a, b] = [at(0.02), at(0.98)];
+  const span = b - a;
+  if (!(span > 0)) return [low, high];
+  return [scale(low) < a - span ? back(a - span * 0.15) : low, scale(high) > b + span ? back(b + span * 0.15) : high];
+}
+
+function padded(low: number, high: number, isLog: boolean): Range {
+  if (isLog) {
+    const share = Math.max(1.05, (high / low) ** 0.04);
+    return { low: low / share, high: high * share };
+  }
+  if (low === high) {
+    const room = Math.abs(low) > 0 ? Math.abs(low) * 0.1 : 1;
+    return { low: low - room, high: high + room };
+  }
+  const room = (high - low) * 0.05;
+  return { low: low >= 0 && low < room * 2 ? Math.min(0, low) : low - room, high: high + room };
+}
+
+/** A stretch of points outside the range: where, how many, and the furthest of them. */
+export interface Cut {
+  x: number;
+  count: number;
+  furthest: number;
+  above: boolean;
+}
+
+/** What of `line` lies outside `range` within [x0, x1], neighbours closer than `near` in x together. */
+export function cuts(line: Extent, range: Range, x0: number, x1: number, near: number): Cut[] {
+  const out: Cut[] = [];
+  const open: { above: Cut | null; below: Cut | null } = { above: null, below: null };
+  const add = (side: "above" | "below", x: number, v: number): void => {
+    const last = open[side];
+    if (last !== null && x - last.x <= near) {
+      last.count += 1;
+      if (side === "above" ? v > last.furthest : v < last.furthest) last.furthest = v;
+      return;
+    }
+    const cut: Cut = { x, count: 1, furthest: v, above: side === "above" };
+    open[side] = cut;
+    out.push(cut);
+  };
+  for (let i = 0; i < line.x.length; i++) {
+    const x = line.x[i] as number;
+    if (x < x0 || x > x1) continue;
+    const hi = (line.high ?? line.y)[i] as number;
+    const lo = (line.low ?? line.y)[i] as number;
+    if (hi > range.high && hi < Infinity) add("above", x, hi);
+    if (lo < range.low && lo > -Infinity) add("below", x, lo);
+  }
+  return out;
+}

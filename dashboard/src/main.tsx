@@ -1,0 +1,14 @@
+import { render } from "preact";
+import "./styles/tokens.css";
+import "./styles/page.css";
+import "./styles/grid.css";
+import { Shell } from "./parts/Shell.tsx";
+import { listen } from "./state/hands.ts";
+import { start } from "./state/live.ts";
+import { startTheme } from "./state/theme.ts";
+
+startTheme();
+listen();
+start();
+const root = document.getElementById("page");
+if (root) render(<Shell />, root);

@@ -1,0 +1,83 @@
+/** What can be done with a row: colour, pin, rename, tags, notes, archive. */
+
+import { useState } from "preact/hooks";
+import type { EditQuery, Row, RunRow } from "../../api/schema.ts";
+import { COLORS } from "../../data/colors.ts";
+import { Icon } from "../../parts/Icon.tsx";
+import { Choice, Menu } from "../../parts/Menu.tsx";
+import { say } from "../../state/address.ts";
+import { hello, source } from "../../state/here.ts";
+import { refusal, type Refusal } from "../../state/source.ts";
+import { Failure } from "../../parts/Say.tsx";
+import { colorOf, drawn, rowId, table } from "./table.ts";
+import * as view from "./view.ts";
+
+export function RowMenu({ row }: { row: Row }) {
+  if (row.kind === "section") return null;
+  return (
+    <Menu plain class="btn bare icon more" name={`Actions on ${row.name}`} label={<Icon name="more" />}>
+      {(close) => <Panel row={row} close={close} />}
+    </Menu>
+  );
+}
+
+function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: () => void }) {
+  const [error, setError] = useState<Refusal | null>(null);
+  const id = rowId(row);
+  const runs = row.kind === "run" ? [row.run] : row.runs;
+  const edit = (query: Omit<EditQuery, "runs">): void => {
+    source.edit({ runs, ...query }).then(
+      (answer) => {
+        const [first] = answer.refused;
+        if (first) setError(refusal(new Error(first.why)));
+        else close();
+        void table.again();
+      },
+      (why: unknown) => setError(refusal(why)),
+    );
+  };
+  const pinned = view.pinnedRuns.value.includes(id);
+  return (
+    <div class="picker">
+      {error && <Failure error={error} />}
+      <div class="swatches" role="group" aria-label="Colour">
+        {Array.from({ length: COLORS }, (_, i) => (
+          <button key={i} type="button" class={`swatch s${i + 1}`} aria-label={`Colour ${i + 1}`} aria-pressed={colorOf.value.get(id) === i + 1}
+            onClick={() => view.sayDrawn([...drawn.value.filter((one) => one.id !== id), { id, color: i + 1 }])} />
+        ))}
+      </div>
+      <Choice onChoose={() => { say({ top: view.toggled(view.pinnedRuns.value, id) }); close(); }}>{pinned ? "Unpin" : "Pin to the top"}</Choice>
+      {row.kind === "run" && (
+        <a class="choice" href={`#/run/${encodeURIComponent(row.run)}`}>
+          Open the run
+        </a>
+      )}
+      {hello.value?.writable !== false && source.live && (
+        <>
+          {row.kind === "run" && <Words row={row} edit={edit} />}
+          {row.kind === "run" && <Choice onChoose={() => edit({ set: { archived: !row.archived } })}>{row.archived ? "Bring back from the archive" : "Archive"}</Choice>}
+          {row.kind === "group" && <Choice onChoose={() => edit({ set: { archived: true } })}>Archive its {runs.length} runs</Choice>}
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Name, tags and notes of a run, to be changed where one reads them. */
+export function Words({ row, edit }: { row: Pick<RunRow, "name" | "tags" | "notes">; edit: (query: Omit<EditQuery, "runs">) => void }) {
+  const [name, setName] = useState(row.name);
+  const [tags, setTags] = useState(row.tags.join(", "));
+  const [notes, setNotes] = useState(row.notes);
+  const save = (event: Event): void => {
+    event.preventDefault();
+    edit({ set: { name, notes, tags: tags.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "") } });
+  };
+  return (
+    <form class="words" onSubmit={save}>
+      <label>name <input value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+      <label>tags <input value={tags} placeholder="comma between them" onInput={(event) => setTags(event.currentTarget.value)} /></label>
+      <label>notes <textarea rows={2} value={notes} onInput={(event) => setNotes(event.currentTarget.value)} /></label>
+      <button class="btn" type="submit">Save</button>
+    </form>
+  );
+}

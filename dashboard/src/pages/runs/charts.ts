@@ -1,0 +1,126 @@
+/** What the charts of the runs page share: which keys there are, the feed, the hub, the marks. */
+
+import { computed, effect, signal } from "@preact/signals";
+import type { KeysAnswer } from "../../api/schema.ts";
+import { Hub } from "../../charts/hub.ts";
+import type { Mark } from "../../charts/model.ts";
+import { pattern, sections, tellingFew } from "../../data/keys.ts";
+import { runOf, type Desk } from "../../state/desk.ts";
+import { Feed } from "../../state/feed.ts";
+import { source } from "../../state/here.ts";
+import { hear, reborn, watch } from "../../state/live.ts";
+import { refusal, type Refusal } from "../../state/source.ts";
+import { forget } from "./sparks.ts";
+import { entities, table } from "./table.ts";
+import * as view from "./view.ts";
+
+export const hub = new Hub(() => view.xLog.peek());
+export const feed = new Feed();
+export const keys = signal<KeysAnswer | null>(null);
+export const keysError = signal<Refusal | null>(null);
+
+const runsDrawn = computed(() => entities.value.flatMap((entity) => entity.runs.map((member) => member.run)));
+
+/** The axis that is drawn: the one chosen, or the runs' own. */
+export const axis = computed(() => (view.xAxis.value !== "" ? view.xAxis.value : (keys.value?.default_x ?? "")));
+export const axisName = computed(() => keys.value?.axes.find((one) => one.x === axis.value)?.label ?? axis.value);
+
+const search = computed(() => pattern(view.keyFilter.value));
+export const shownSections = computed(() => sections(keys.value?.keys ?? [], search.value));
+export const heroes = computed(() => {
+  const said = view.pinnedKeys.value;
+  if (said.length > 0) return said;
+  return tellingFew(keys.value?.keys ?? [], 3);
+});
+
+/** Marks by run; drawn only where few runs are, for many they would be a hedge. */
+export const marks = signal<Map<string, Mark[]>>(new Map());
+
+async function askMarks(runs: string[], x: string): Promise<void> {
+  const answer = await source.marks(runs, x === "" ? null : x);
+  const colors = new Map(entities.peek().flatMap((entity) => entity.runs.map((member): [string, number] => [member.run, entity.color])));
+  const next = new Map<string, Mark[]>();
+  for (const mark of answer.marks) {
+    if (mark.kind === "attempt" || typeof mark.x !== "number") continue;
+    const list = next.get(mark.run) ?? [];
+    list.push({ kind: mark.kind, x: mark.x, text: mark.label === "" ? mark.text : mark.label, color: colors.get(mark.run) ?? 0 });
+    next.set(mark.run, list);
+  }
+  marks.value = next;
+}
+
+async function askKeys(runs: string[]): Promise<void> {
+  try {
+    const answer = await source.keys(runs);
+    keys.value = answer;
+    keysError.value = null;
+  } catch (error) {
+    keysError.value = refusal(error);
+  }
+}
+
+/** The desk of this page. */
+export const desk: Desk = {
+  hub, feed, entities, axis, axisName, marks,
+  look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value })),
+  pick: (line, x, key) => {
+    const hit = runOf(entities.peek(), line);
+    if (hit) view.sayCause({ run: hit.run, x: axis.peek(), at: x, key });
+  },
+};
+
+const FEW = 8;
+
+/** Keeps the charts true as long as the page is shown; returns what stops it. */
+export function startCharts(): () => void {
+  let known = "";
+  let watched: (() => void)[] = [];
+  let knownKeys = 0;
+  const stops = [
+    effect(() => {
+      const runs = runsDrawn.value;
+      const now = `${runs.join(" ")} ${reborn.value}`;
+      if (now === known) return;
+      known = now;
+      if (runs.length === 0) keys.value = keys.peek() ?? null;
+      else void askKeys(runs);
+      for (const stop of watched) stop();
+      watched = runs.map((run) => watch(`run:${run}`));
+    }),
+    effect(() => {
+      if (keys.value === null && entities.value.length > 0) return;
+      feed.choose({ entities: entities.value, x: axis.value, statistic: view.statistic.value, ghosts: view.ghosts.value });
+    }),
+    effect(() => {
+      const runs = runsDrawn.value;
+      if (!view.marksShown.value || runs.length === 0 || runs.length > FEW || keys.value === null) marks.value = new Map();
+      else void askMarks(runs, axis.value).catch(() => undefined);
+    }),
+    effect(() => {
+      const zoom = view.zoom.value;
+      const now = hub.view.peek();
+      if (zoom?.x0 !== now?.x0 || zoom?.x1 !== now?.x1) {
+        hub.view.value = zoom;
+        hub.refresh();
+      }
+    }),
+    effect(() => {
+      const now = hub.view.value;
+      feed.zoom(now);
+      view.sayZoom(now);
+    }),
+    hear("run", (push) => {
+      feed.touch(push.run);
+      forget([push.run], table.known());
+      // A run that has just begun brings new keys.
+      if (Date.now() - knownKeys > 5000 && runsDrawn.peek().includes(push.run)) {
+        knownKeys = Date.now();
+        void askKeys(runsDrawn.peek());
+      }
+    }),
+    watch("runs"),
+  ];
+  return () => {
+    for (const stop of [...stops, ...watched]) stop();
+  };
+}

@@ -1,0 +1,146 @@
+/** The columns of the runs table: which there are, and how a cell of each looks. */
+
+import { signal } from "@preact/signals";
+import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/schema.ts";
+import { ago, clock, plain, seconds, value } from "../../data/numbers.ts";
+import { telling } from "../../data/keys.ts";
+import type { Column } from "../../parts/Grid.tsx";
+import { Status } from "../../parts/Status.tsx";
+import { source } from "../../state/here.ts";
+import { say } from "../../state/address.ts";
+import { HEIGHT, spark, WIDTH } from "./sparks.ts";
+import { colorOf, columnsWanted, rowId } from "./table.ts";
+import * as view from "./view.ts";
+
+/** What columns could be shown; null until the server said so. */
+export const known = signal<ColumnsAnswer | null>(null);
+/** The metric that shows how training goes: the small curve, and the first number. */
+export const heroKey = signal("");
+
+const FIXED = ["status", "progress", "created", "updated", "duration", "seed", "host", "tags", "notes", "attempts", "alerts", "group", "job_type"];
+
+export async function learnColumns(): Promise<void> {
+  const answer = await source.columns();
+  known.value = answer;
+  heroKey.value = telling(answer.metrics) ?? "";
+}
+
+/** Columns of the table, in order: those of the address, or a good choice. */
+export function chosen(): string[] {
+  const said = view.columns.value;
+  if (said !== "") return said.split("~");
+  const most = (known.value?.config ?? []).reduce((n, column) => Math.max(n, column.runs), 0);
+  const config = (known.value?.config ?? [])
+    .filter((column) => column.varies && column.runs >= most * 0.4 && !/seed$/.test(column.column))
+    .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
+  const metric = heroKey.value === "" ? [] : ["spark", `last:${heroKey.value}`];
+  return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
+}
+
+export function offered(): { column: string; label: string; soft: string }[] {
+  const answer = known.value;
+  return [
+    { column: "spark", label: "curve", soft: heroKey.value },
+    ...FIXED.map((column) => ({ column, label: column, soft: "" })),
+    ...(answer?.metrics ?? []).flatMap(({ key, runs }) => [
+      { column: `last:${key}`, label: key, soft: `last, ${runs} runs` },
+      { column: `max:${key}`, label: `max ${key}`, soft: `${runs} runs` },
+      { column: `min:${key}`, label: `min ${key}`, soft: `${runs} runs` },
+    ]),
+    ...(answer?.config ?? []).map(({ column, distinct }) => ({ column, label: column, soft: `${distinct} values` })),
+  ];
+}
+
+/** Tells the server which cells are wanted. */
+export function sayColumns(columns: string[]): void {
+  const wanted = columns.filter((column) => column !== "spark" && column !== "status" && column !== "progress");
+  if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
+}
+
+const WIDTHS: Record<string, string> = { status: "82px", spark: "76px", progress: "64px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
+
+export function column(id: string): Column<Row> {
+  const metric = /^(last|max|min):(.*)$/s.exec(id);
+  const sorted = view.sort.value === id ? "ascending" : view.sort.value === `-${id}` ? "descending" : undefined;
+  const name = metric ? `${metric[1] === "last" ? "" : `${metric[1]} `}${metric[2]?.split("/").at(-1) ?? ""}` : id === "spark" ? heroKey.value : id === "progress" ? "done" : id.replace(/^config\./, "");
+  return {
+    id,
+    head: <span title={id}>{name}</span>,
+    width: WIDTHS[id] ?? (metric ? "108px" : "88px"),
+    number: metric !== null || ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) || id.startsWith("config."),
+    ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
+    sorted,
+    wide: !["status", "spark"].includes(id) && metric === null,
+    cell: (row) => (row.kind === "section" ? null : content(id, row, metric !== null)),
+  };
+}
+
+function content(id: string, row: GroupRow | RunRow, metric: boolean) {
+  if (id === "status") return row.kind === "run" ? <Status status={row.status} /> : <Statuses counts={row.status} />;
+  if (id === "spark") return <Spark row={row} />;
+  if (id === "progress") return <Progress row={row} />;
+  const cell = row.cells[id];
+  if (row.kind === "group") return <GroupContent cell={cell} metric={metric} />;
+  return <span class={metric ? "" : "soft"}>{runContent(id, row.cells[id], row)}</span>;
+}
+
+function runContent(id: string, cell: Cell | undefined, row: RunRow) {
+  if (id === "created" || id === "ended") return clock(id === "created" ? row.created : row.ended);
+  if (id === "updated") return ago(row.updated);
+  if (id === "duration") return seconds((row.ended ?? Date.now() / 1000) - row.created);
+  if (id === "tags") return row.tags.map((tag) => <span class="tag" key={tag}>{tag}</span>);
+  if (id === "notes") return row.notes;
+  if (id === "host") return row.host;
+  if (id === "seed") return plain(row.seed);
+  if (id === "attempts") return row.attempts;
+  if (id === "alerts") return row.alerts > 0 ? <span class="tag warn">{row.alerts}</span> : "–";
+  if (typeof cell === "number") return id.includes(":") ? value(cell) : plain(cell);
+  if (cell === "NaN" || cell === "Infinity" || cell === "-Infinity") return <span class="lost">{value(Number(cell))}</span>;
+  return plain(cell);
+}
+
+function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; metric: boolean }) {
+  if (cell !== null && typeof cell === "object" && !Array.isArray(cell)) {
+    const group = cell as GroupCell;
+    if (group.distinct !== undefined) return <span class="soft" title={(group.values ?? []).map(plain).join(", ")}>{group.distinct} values</span>;
+    const [centre, low, high] = [Number(group.centre), group.low, group.high];
+    const half = typeof low === "number" && typeof high === "number" ? (high - low) / 2 : null;
+    if (group.centre === null || group.centre === undefined) return <span class="soft">–</span>;
+    return (
+      <span title={group.sentence}>
+        {value(centre)} {half !== null && <span class="pm">±{value(half, 2)}</span>}
+      </span>
+    );
+  }
+  return <span class={metric ? "" : "soft"}>{typeof cell === "number" && metric ? value(cell) : plain(cell)}</span>;
+}
+
+function Statuses({ counts }: { counts: { [status: string]: number } }) {
+  return (
+    <span class="statuses">
+      {["running", "finished", "killed", "crashed", "stale"].map((status) => (counts[status] ? <Status key={status} status={status} count={counts[status]} /> : null))}
+    </span>
+  );
+}
+
+function Spark({ row }: { row: GroupRow | RunRow }) {
+  const color = colorOf.value.get(rowId(row)) ?? (row.kind === "run" && row.member_of !== null ? (colorOf.value.get(row.member_of) ?? 0) : 0);
+  const path = spark(row, heroKey.value);
+  return (
+    <svg class={`spark s${color}`} width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+      <path class="line" d={path} />
+    </svg>
+  );
+}
+
+function Progress({ row }: { row: GroupRow | RunRow }) {
+  if (row.kind === "group") return null;
+  const share = row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
+  if (share === null) return <span class="soft">{row.at === null ? "–" : plain(row.at)}</span>;
+  const kind = row.status === "running" ? "on" : row.status === "crashed" ? "dead" : "";
+  return (
+    <span class={`prog ${kind}`} role="img" aria-label={`${Math.round(share * 100)} % done`} title={`${plain(row.at)} of ${plain(row.total)} ${row.x}`}>
+      <i style={{ width: `${share * 100}%` }} />
+    </span>
+  );
+}

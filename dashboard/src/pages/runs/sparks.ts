@@ -1,0 +1,93 @@
+/** The small curves in the runs table: asked for together, for the rows on the screen only. */
+
+import { signal, type Signal } from "@preact/signals";
+import type { Row } from "../../api/schema.ts";
+import { doubles, floats, type ArrayPlace } from "../../data/frames.ts";
+import { source } from "../../state/here.ts";
+import { rowId } from "./table.ts";
+
+const POINTS = 40;
+export const WIDTH = 62;
+export const HEIGHT = 18;
+
+const paths = new Map<string, Signal<string>>();
+const waiting = new Map<string, Row>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+let key = "";
+
+/** The path of a row's curve of `of`, empty until it is there. */
+export function spark(row: Row, of: string): Signal<string> {
+  if (of !== key) {
+    key = of;
+    paths.clear();
+  }
+  const id = rowId(row);
+  let path = paths.get(id);
+  if (!path) {
+    path = signal("");
+    paths.set(id, path);
+    waiting.set(id, row);
+    timer ??= setTimeout(() => void ask(), 60);
+  }
+  return path;
+}
+
+/** Rows that changed are asked for again when they are next on the screen, and at once if they are. */
+export function forget(runs: readonly string[], rows: Iterable<Row>): void {
+  const changed = new Set(runs);
+  for (const row of rows) {
+    const hit = row.kind === "run" ? changed.has(row.run) : row.kind === "group" && row.runs.some((run) => changed.has(run));
+    if (hit && paths.has(rowId(row))) waiting.set(rowId(row), row);
+  }
+  if (waiting.size > 0) timer ??= setTimeout(() => void ask(), 1000);
+}
+
+async function ask(): Promise<void> {
+  timer = undefined;
+  const rows = [...waiting.values()];
+  waiting.clear();
+  const of = key;
+  if (of === "") return;
+  const runs = rows.flatMap((row) => (row.kind === "run" ? [row.run] : row.kind === "group" && row.runs.length === 1 ? [row.runs[0] as string] : []));
+  const alone = new Map(rows.flatMap((row): [string, string][] => (row.kind === "group" && row.runs.length === 1 ? [[row.runs[0] as string, row.id]] : [])));
+  const groups = rows.flatMap((row) => (row.kind === "group" && row.runs.length > 1 ? [{ name: row.id, runs: row.runs }] : []));
+  const put = (id: string, payload: ArrayBuffer, x: ArrayPlace | undefined, y: ArrayPlace | undefined): void => {
+    const path = paths.get(id);
+    if (path && of === key && x && y) path.value = draw(doubles(payload, x), floats(payload, y));
+  };
+  await Promise.all([
+    runs.length > 0 && source.series({ runs, keys: [of], points: POINTS, fields: ["mean"] }, (frame) => {
+      for (const entry of frame.entries) {
+        if (entry.ghost !== undefined) continue;
+        put(entry.run, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
+        const group = alone.get(entry.run);
+        if (group !== undefined) put(group, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
+      }
+    }),
+    groups.length > 0 && source.curves({ groups, keys: [of], points: POINTS }, (frame) => {
+      for (const entry of frame.entries) put(entry.group, frame.payload, entry.arrays.x, entry.arrays.centre);
+    }),
+  ]).catch(() => undefined); // a table without small curves is still a table; the charts say what is wrong
+}
+
+function draw(x: Float64Array, y: Float32Array): string {
+  const every = Math.max(1, Math.floor(x.length / (POINTS * 2)));
+  let [low, high] = [Infinity, -Infinity];
+  for (const v of y) if (Number.isFinite(v)) [low, high] = [Math.min(low, v), Math.max(high, v)];
+  if (low > high) return "";
+  const [x0, x1] = [x[0] as number, x[x.length - 1] as number];
+  let path = "";
+  let down = false;
+  for (let i = 0; i < x.length; i += every) {
+    const v = y[i] as number;
+    if (!Number.isFinite(v)) {
+      down = false;
+      continue;
+    }
+    const px = x1 > x0 ? (((x[i] as number) - x0) / (x1 - x0)) * WIDTH : WIDTH / 2;
+    const py = high > low ? HEIGHT - 2 - ((v - low) / (high - low)) * (HEIGHT - 4) : HEIGHT / 2;
+    path += `${down ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`;
+    down = true;
+  }
+  return path;
+}

@@ -1,0 +1,170 @@
+/** The rows of the runs table: asked for in windows, refreshed when the server says that something changed. */
+
+import { computed, effect, signal } from "@preact/signals";
+import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/schema.ts";
+import { dashOf, toggle } from "../../data/colors.ts";
+import type { Entity } from "../../state/feed.ts";
+import { source } from "../../state/here.ts";
+import { hear, reborn } from "../../state/live.ts";
+import { Windows } from "../../state/windows.ts";
+import * as view from "./view.ts";
+
+const FIRST = 5;
+
+/** How a run is called among others: its name and its seed. */
+export function runName(row: { name: string; seed: number | null; run?: string }, short = false): string {
+  if (row.seed === null) return row.name;
+  return short ? `seed ${row.seed}` : `${row.name}, seed ${row.seed}`;
+}
+
+export const rowId = (row: Row): string => (row.kind === "run" ? row.run : row.id);
+
+export const columnsWanted = signal<string[]>([]);
+const pinned = signal<Row[]>([]);
+export const pointerInside = signal(false);
+/** Newer rows are known whose order waits until the pointer has left. */
+export const orderWaits = signal(false);
+
+type TableAnswer = RunsAnswer & { total: number; runs: number };
+
+function sortOf(text: string): SortBy[] {
+  if (text === "") return [];
+  const descending = text.startsWith("-");
+  return [{ column: descending ? text.slice(1) : text, descending }];
+}
+
+const groups = (text: string): string[] | null => (text === "none" ? null : text.split(",").filter((c) => c !== ""));
+
+const query = computed(() => ({
+  filter: view.filter.value,
+  search: view.search.value,
+  sort: sortOf(view.sort.value),
+  group_by: groups(view.grouping.value),
+  open: view.opened.value,
+  archived: view.archived.value === "1",
+  columns: columnsWanted.value,
+}));
+
+async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
+  const { filter, search, ...rest } = query.peek();
+  const answer = await source.runs({ ...rest, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
+  for (const row of answer.rows) known.set(rowId(row), row);
+  return { ...answer, runs: answer.total, total: answer.rows_total };
+}
+
+/** Every row seen so far, by its id. */
+const known = new Map<string, Row>();
+export const table = new Windows<Row, TableAnswer>(ask);
+
+export function startTable(): () => void {
+  const stops = [
+    effect(() => {
+      void query.value;
+      void reborn.value;
+      void table.again();
+    }),
+    effect(() => void askPinned(view.pinnedRuns.value)),
+    hear("runs", () => void refresh()),
+    effect(() => {
+      if (!pointerInside.value && orderWaits.peek()) {
+        orderWaits.value = false;
+        void table.again();
+      }
+    }),
+  ];
+  return () => stops.forEach((stop) => stop());
+}
+
+/** Live rows never move what is under the pointer: cells are renewed in place, the order when the pointer has left. */
+async function refresh(): Promise<void> {
+  if (!pointerInside.peek()) return table.again();
+  orderWaits.value = true;
+  const answer = await ask(0, 200, new AbortController().signal).catch(() => null);
+  if (!answer) return;
+  const newer = new Map(answer.rows.map((row) => [rowId(row), row]));
+  table.patch((row) => newer.get(rowId(row)) ?? row);
+}
+
+async function askPinned(ids: string[]): Promise<void> {
+  const missing = ids.filter((id) => !known.has(id));
+  if (missing.length > 0) {
+    const filter = missing.map((id) => `id == '${id.replace(/[^\w~.-]/g, "")}'`).join(" or ");
+    await source.runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false }).then(
+      (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
+      () => undefined,
+    );
+  }
+  pinned.value = ids.map((id) => known.get(id)).filter((row): row is Row => row !== undefined);
+}
+
+export const pinnedRows = computed(() => {
+  void table.changed.value;
+  return pinned.value.map((row) => known.get(rowId(row)) ?? row);
+});
+
+export function rowAt(index: number): Row | undefined {
+  const top = pinnedRows.peek();
+  return index < top.length ? top[index] : table.row(index - top.length);
+}
+
+/** What is drawn when nobody chose: the first groups or runs of the table. */
+const firstRows = computed(() => {
+  void table.changed.value;
+  const rows: Row[] = [];
+  for (const row of table.known()) {
+    if (row.kind === "section" && rows.length > 0) break;
+    if (row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.value !== "none")) continue;
+    rows.push(row);
+    if (rows.length === FIRST) break;
+  }
+  return rows.map((row, i) => ({ id: rowId(row), color: i + 1 }));
+});
+
+export const drawn = computed(() => {
+  const said = view.drawn.value;
+  return said.length > 0 ? said.filter((one) => one.id !== "") : firstRows.value;
+});
+
+export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) => [id, color])));
+
+export function toggleDrawn(id: string): void {
+  view.sayDrawn(toggle(drawn.peek(), id));
+}
+
+function entity(row: GroupRow | RunRow, color: number, place: number): Entity {
+  const runs = row.kind === "run" ? [{ run: row.run, name: runName(row) }] : row.runs.map((run) => ({ run, name: memberName(run) }));
+  return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(place) };
+}
+
+function memberName(run: string): string {
+  const row = known.get(run);
+  return row?.kind === "run" ? runName(row, true) : run;
+}
+
+let before: Entity[] = [];
+/** What the charts draw. The same object as long as nothing about it changed. */
+export const entities = computed(() => {
+  void table.changed.value;
+  void pinned.value;
+  const rows = drawn.value.map(({ id, color }, i) => {
+    const row = known.get(id);
+    return row === undefined || row.kind === "section" ? null : entity(row, color, i);
+  });
+  const next = rows.filter((one): one is Entity => one !== null);
+  if (JSON.stringify(next) !== JSON.stringify(before)) before = next;
+  return before;
+});
+
+const looked = new Set<string>();
+/** Runs of a link that are not among the first rows are looked up by their id. */
+effect(() => {
+  const missing = view.drawn.value.filter(({ id }) => id !== "" && !known.has(id) && !looked.has(id));
+  if (missing.length === 0 || table.answer.value === null) return;
+  for (const { id } of missing) looked.add(id);
+  void source.runs({ group_by: groups(view.grouping.peek()), limit: 1000, columns: [] }).then(async (answer) => {
+    for (const row of answer.rows) if (!known.has(rowId(row))) known.set(rowId(row), row);
+    await askPinned(missing.map(({ id }) => id));
+    pinned.value = view.pinnedRuns.peek().map((id) => known.get(id)).filter((row): row is Row => row !== undefined);
+    table.changed.value += 1;
+  }, () => undefined);
+});

@@ -1,0 +1,78 @@
+/** What is chosen on the runs page. Every word of it stands in the address. */
+
+import { computed } from "@preact/signals";
+import { joined, list, say, word } from "../../state/address.ts";
+import type { View } from "../../charts/hub.ts";
+
+export type Statistic = "iqm" | "mean" | "median" | "each";
+export const STATISTICS: Record<Statistic, string> = { iqm: "IQM, 95 %", mean: "mean, 95 %", median: "median, 95 %", each: "each run" };
+
+export const filter = word("f");
+export const search = word("q");
+/** `auto`: by what varies in the configuration; `none`; or columns, comma between them. */
+export const grouping = word("g", "auto");
+export const sort = word("sort");
+export const opened = list("open");
+export const columns = word("cols");
+export const archived = word("archived");
+
+/** What is drawn: ids with the place of their colour, `id.3`; nothing said: the first rows of the table. */
+export const drawn = computed(() => {
+  const items = list("show").value;
+  return items.map((item) => {
+    const cut = item.lastIndexOf(".");
+    return { id: item.slice(0, cut), color: Number(item.slice(cut + 1)) || 1 };
+  });
+});
+export const pinnedRuns = list("top");
+
+export const xAxis = word("x");
+export const statistic = computed<Statistic>(() => {
+  const said = word("as", "iqm").value;
+  return said in STATISTICS ? (said as Statistic) : "iqm";
+});
+export const smoothing = computed(() => Math.max(0, Math.min(0.999, Number(word("s", "0").value) || 0)));
+export const xLog = computed(() => word("xlog").value === "1");
+export const yLog = computed(() => word("ylog").value === "1");
+export const withOutliers = computed(() => word("all").value === "1");
+export const ghosts = computed(() => word("ghosts", "1").value === "1");
+export const marksShown = computed(() => word("marks", "1").value === "1");
+export const keyFilter = word("k");
+export const pinnedKeys = list("pin");
+export const closedSections = list("shut");
+export const focused = word("full");
+export const board = word("board");
+
+export const zoom = computed<View | null>(() => {
+  const [a, b] = word("z").value.split("_").map(Number);
+  return a !== undefined && b !== undefined && b > a ? { x0: a, x1: b } : null;
+});
+
+export function sayZoom(view: View | null): void {
+  const digits = view ? Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(view.x0), Math.abs(view.x1), 1) / (view.x1 - view.x0))) + 4) : 0;
+  const text = (v: number): string => Number(v.toPrecision(Math.min(17, digits + 3))).toString();
+  say({ z: view ? `${text(view.x0)}_${text(view.x1)}` : "" });
+}
+
+export const cause = computed(() => {
+  const said = word("cause").value;
+  const parts = said.split(",");
+  const [run, x, at] = parts;
+  if (run === undefined || x === undefined || at === undefined || at === "") return null;
+  return { run, x, at: Number(at), key: parts.slice(3).join(",") };
+});
+
+export function sayCause(point: { run: string; x: string; at: number; key: string } | null, push = true): void {
+  say({ cause: point ? `${point.run},${point.x},${point.at},${point.key}` : "" }, push);
+}
+
+export function sayDrawn(items: { id: string; color: number }[]): void {
+  say({ show: items.length === 0 ? "-" : joined(items.map(({ id, color }) => `${id}.${color}`)) });
+}
+
+export function toggled(items: readonly string[], item: string): string {
+  return joined(items.includes(item) ? items.filter((other) => other !== item) : [...items, item]);
+}
+
+/** The words that a board keeps; where one stands (an open drawer, the search) is not part of it. */
+export const BOARD_WORDS = ["f", "g", "sort", "cols", "show", "top", "x", "as", "s", "xlog", "ylog", "all", "ghosts", "marks", "k", "pin", "shut", "full", "z"];

@@ -1,0 +1,18 @@
+import { useState } from "preact/hooks";
+import { Icon } from "./Icon.tsx";
+
+/** Copies the address: the address is the view. */
+export function CopyLink() {
+  const [said, setSaid] = useState("");
+  const copy = (): void => {
+    const done = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error("no clipboard"));
+    done.then(() => setSaid("copied"), () => setSaid("copy it from the address bar"));
+    setTimeout(() => setSaid(""), 2500);
+  };
+  return (
+    <button class="btn" type="button" onClick={copy} aria-label="Copy a link to this view">
+      <Icon name="link" />
+      <span role="status">{said}</span>
+    </button>
+  );
+}

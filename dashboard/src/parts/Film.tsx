@@ -1,0 +1,36 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { Media } from "../api/schema.ts";
+
+/** A picture or film out of a run, at `second` where the page says so. What is not there any more says so. */
+export function Film({ media, second, onSecond, playing, rate = 1, bare = false }: {
+  media: Media;
+  second?: number;
+  onSecond?: (second: number, of: number) => void;
+  playing?: boolean;
+  rate?: number;
+  bare?: boolean;
+}) {
+  const video = useRef<HTMLVideoElement>(null);
+  useEffect(() => {
+    const film = video.current;
+    if (!film || second === undefined || !Number.isFinite(second)) return;
+    if (Math.abs(film.currentTime - second) > 0.04 && film.paused) film.currentTime = second;
+  }, [second]);
+  useEffect(() => {
+    const film = video.current;
+    if (!film) return;
+    film.playbackRate = rate;
+    if (playing === true) void film.play().catch(() => undefined);
+    else if (playing === false) film.pause();
+  }, [playing, rate]);
+  if (!media.there) return <p class="film gone">The file {media.path} is not there any more.</p>;
+  const name = `${media.key}${media.episode_id === null ? "" : `, episode ${media.episode_id}`}`;
+  if (media.kind !== "video") return <img class="film" src={media.url} alt={name} loading="lazy" />;
+  return (
+    <video
+      ref={video} class="film" src={media.url} muted playsInline controls={!bare} preload="metadata" aria-label={`Film of ${name}`}
+      onTimeUpdate={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
+      onLoadedMetadata={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
+    />
+  );
+}

@@ -1,0 +1,130 @@
+/** A table of any length: only the rows on the screen exist. Rows come in windows from whoever has them. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+export interface Column<Row> {
+  id: string;
+  head: ComponentChildren;
+  /** A CSS grid track: "90px", "minmax(120px, 1fr)". */
+  width: string;
+  number?: boolean;
+  cell: (row: Row) => ComponentChildren;
+  /** Sorts by this column when its head is pressed. */
+  sort?: () => void;
+  sorted?: "ascending" | "descending" | undefined;
+  /** Left out on a phone. */
+  wide?: boolean;
+}
+
+export interface GridProps<Row> {
+  label: string;
+  columns: Column<Row>[];
+  total: number;
+  row: (index: number) => Row | undefined;
+  /** Tells which rows are on the screen, whenever that changes. */
+  onSeen?: (first: number, last: number) => void;
+  rowClass?: (row: Row) => string;
+  /** A row that spans all columns. */
+  whole?: (row: Row) => ComponentChildren | null;
+  onOpen?: (row: Row, index: number) => void;
+  onHover?: (inside: boolean) => void;
+  active?: number | undefined;
+  class?: string;
+  height?: number;
+}
+
+const EXTRA = 8;
+
+export function Grid<Row>(props: GridProps<Row>) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ first: 0, last: 40 });
+  const [rowHeight, setRowHeight] = useState(props.height ?? 28);
+  const measure = (): void => {
+    const box = scroller.current;
+    if (!box) return;
+    const tall = props.height ?? (Number.parseFloat(getComputedStyle(box).getPropertyValue("--row")) || 28);
+    setRowHeight(tall);
+    const inner = box.scrollHeight > box.clientHeight + 1 || box.clientHeight > 0;
+    const offset = box.clientHeight < innerHeight && inner ? box.scrollTop : Math.max(0, -box.getBoundingClientRect().top);
+    const room = Math.min(box.clientHeight, innerHeight);
+    const first = Math.max(0, Math.floor(offset / tall) - EXTRA);
+    const last = Math.min(Math.max(0, props.total - 1), Math.ceil((offset + room) / tall) + EXTRA);
+    setSeen((old) => (old.first === first && old.last === last ? old : { first, last }));
+  };
+  useLayoutEffect(measure, [props.total]);
+  useEffect(() => {
+    const sizes = new ResizeObserver(measure);
+    if (scroller.current) sizes.observe(scroller.current);
+    addEventListener("scroll", measure, { passive: true });
+    return () => {
+      sizes.disconnect();
+      removeEventListener("scroll", measure);
+    };
+  }, [props.total]);
+  useEffect(() => props.onSeen?.(seen.first, seen.last), [seen.first, seen.last, props.total, props.onSeen]);
+  useEffect(() => {
+    const box = scroller.current;
+    if (!box || props.active === undefined || props.active < 0) return;
+    const top = props.active * rowHeight;
+    if (top < box.scrollTop) box.scrollTop = top;
+    else if (top + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight * 2 - box.clientHeight;
+  }, [props.active]);
+  const tracks = props.columns.map((column) => column.width).join(" ");
+  const narrow = props.columns.filter((column) => column.wide !== true).map((column) => column.width).join(" ");
+  const rows = [];
+  for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) rows.push(<Line key={i} index={i} {...props} top={i * rowHeight} />);
+  return (
+    <div
+      ref={scroller} class={`scroll grid ${props.class ?? ""}`} role="table" aria-label={props.label} aria-rowcount={props.total + 1} tabIndex={0}
+      onScroll={measure} onPointerEnter={() => props.onHover?.(true)} onPointerLeave={() => props.onHover?.(false)}
+      style={{ "--tracks": tracks, "--narrow": narrow }}
+    >
+      <div role="rowgroup" class="grid-head">
+        <div role="row" class="grid-row">
+          {props.columns.map((column) => (
+            <div key={column.id} role="columnheader" class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`} aria-sort={column.sorted}>
+              {column.sort ? (
+                <button type="button" onClick={column.sort}>
+                  {column.head}
+                  {column.sorted && (column.sorted === "descending" ? " ↓" : " ↑")}
+                </button>
+              ) : (
+                column.head
+              )}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" class="grid-body" style={{ height: `${props.total * rowHeight}px` }}>
+        {rows}
+      </div>
+    </div>
+  );
+}
+
+function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; top: number }) {
+  const row = props.row(index);
+  const style = { transform: `translateY(${top}px)` };
+  if (row === undefined) return <div role="row" class="grid-row waits" aria-rowindex={index + 2} style={style} />;
+  const kind = `grid-row ${props.rowClass?.(row) ?? ""}${props.active === index ? " active" : ""}`;
+  const whole = props.whole?.(row);
+  if (whole != null) {
+    return (
+      <div role="row" class={`${kind} whole`} aria-rowindex={index + 2} style={style}>
+        <div role="cell" aria-colspan={props.columns.length}>
+          {whole}
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div role="row" class={kind} aria-rowindex={index + 2} style={style} onClick={props.onOpen && ((event) => !(event.target as HTMLElement).closest("button, a, input") && props.onOpen?.(row, index))}>
+      {props.columns.map((column) => (
+        <div key={column.id} role="cell" class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+/** All keys that work now, and the mouse. It is written from the keys themselves, so it cannot be out of date. */
+
+import { useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { hands } from "../state/hands.ts";
+
+const MOUSE: [string, string][] = [
+  ["hover", "values, in all charts of the page"],
+  ["click", "what happened there"],
+  ["drag", "zoom in on x"],
+  ["⇧ drag", "pan"],
+  ["double click", "whole range again"],
+  ["ctrl wheel", "zoom at the pointer"],
+  ["Enter", "on a chart: what happened there"],
+  ["← →", "on a chart: move the cursor"],
+];
+
+const opened = signal(0);
+export const showHelp = (): void => { opened.value += 1; };
+
+export function HelpSheet() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const times = opened.value;
+  useEffect(() => {
+    if (times > 0 && dialog.current?.open === false) dialog.current.showModal();
+  }, [times]);
+  const seen = new Set<string>();
+  const keys = [...hands.value].reverse().filter((hand) => {
+    const name = hand.shown ?? hand.keys.join(" ");
+    return !seen.has(name) && seen.add(name);
+  }).reverse();
+  return (
+    <dialog ref={dialog} aria-labelledby="help-head">
+      <h2 id="help-head">Keyboard and mouse</h2>
+      <ul class="keys">
+        {keys.map((hand) => (
+          <li key={hand.shown ?? hand.keys.join()}>
+            <span>
+              <kbd>{hand.shown ?? hand.keys[0]}</kbd>
+            </span>
+            {hand.what}
+          </li>
+        ))}
+        {MOUSE.map(([key, what]) => (
+          <li key={key}>
+            <span>
+              <kbd>{key}</kbd>
+            </span>
+            {what}
+          </li>
+        ))}
+      </ul>
+      <p class="end">
+        <button class="btn" type="button" onClick={() => dialog.current?.close()}>
+          Close <kbd>Esc</kbd>
+        </button>
+      </p>
+    </dialog>
+  );
+}

@@ -1,0 +1,74 @@
+/** One key of the runs on a desk as a chart: fetched when it comes on the screen. */
+
+import { useComputed, useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useContext, useEffect, useRef } from "preact/hooks";
+import { Chart } from "../charts/Chart.tsx";
+import type { Line, Mark } from "../charts/model.ts";
+import type { Plot } from "../charts/plot.ts";
+import { split } from "../data/keys.ts";
+import { smoothed } from "../data/lines.ts";
+import { DeskContext, kindOf, type Desk } from "../state/desk.ts";
+import { ChartMenu } from "./ChartMenu.tsx";
+import { Failure } from "./Say.tsx";
+
+const NO_MARKS: readonly Mark[] = [];
+
+export interface KeyChartProps {
+  name: string;
+  big?: boolean;
+  soft?: ComponentChildren;
+  /** Buttons before the one that saves. */
+  tools?: ComponentChildren;
+}
+
+export function KeyChart(props: KeyChartProps) {
+  const desk = useContext(DeskContext);
+  return desk && <OnDesk desk={desk} {...props} />;
+}
+
+function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }) {
+  const { feed, hub, entities, marks, look } = desk;
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<Plot | null>(null);
+  const near = useSignal(false);
+  const state = feed.of(name);
+  useEffect(() => {
+    const sees = new IntersectionObserver((entries) => { near.value = entries.at(-1)?.isIntersecting ?? false; }, { rootMargin: "200px" });
+    if (holder.current) sees.observe(holder.current);
+    return () => sees.disconnect();
+  }, []);
+  useEffect(() => (near.value ? feed.want(name) : undefined), [near.value, name, feed]);
+  const lines = useComputed(() => {
+    const { lines: raw, span, rows } = feed.of(name).value;
+    const { smoothing } = look.value;
+    const width = span ? span.x1 - span.x0 : 0;
+    return smoothing > 0 ? raw.map((line) => smoothed(line, smoothing, width, rows)) : raw;
+  });
+  const shownMarks = useComputed(() => {
+    if (marks.value.size === 0) return NO_MARKS;
+    const shown = new Set(lines.value.map((line) => line.id));
+    const here = entities.value.filter((entity) => shown.has(entity.id) || entity.runs.some((member) => shown.has(member.run)));
+    return here.flatMap((entity) => entity.runs.flatMap((member) => marks.value.get(member.run) ?? []));
+  });
+  const { scope, name: short } = split(name);
+  const { errors, waiting, span } = state.value;
+  const { xLog, yLog, robust } = look.value;
+  const note =
+    errors.length > 0 ? (
+      <div class="chartnote">{errors.slice(0, 2).map(({ name: who, error }) => <Failure key={who} error={error} again={() => feed.again()} />)}</div>
+    ) : lines.value.length === 0 && !waiting ? (
+      <p class="chartnote soft">none of the drawn runs has rows here</p>
+    ) : null;
+  return (
+    <div ref={holder} class={`slot${big === true ? " big" : ""}`} data-key={name}>
+      <Chart
+        hub={hub} title={short} scope={scope} soft={soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
+        xKind={kindOf(desk.axis.value)} xName={desk.axisName.value} big={big ?? false} note={note}
+        onPick={(line: Line, x: number) => desk.pick?.(line, x, name)}
+        onPlot={(made) => { plot.current = made; }}
+        tools={<>{tools}<ChartMenu name={name} plot={plot} desk={desk} /></>}
+      />
+    </div>
+  );
+}

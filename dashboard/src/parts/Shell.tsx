@@ -1,0 +1,117 @@
+/** The frame of every page: where am I, search, live, dark or light, help. */
+
+import { computed, signal, type Signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { isPage, PAGES, type PageId } from "../pages/registry.ts";
+import { address, addressOf, say } from "../state/address.ts";
+import { hello, source } from "../state/here.ts";
+import { hear, reborn, watch } from "../state/live.ts";
+import { refusal, type Refusal } from "../state/source.ts";
+import { toggleTheme } from "../state/theme.ts";
+import { useHands } from "../state/hands.ts";
+import { Field } from "./Field.tsx";
+import { HelpSheet, showHelp } from "./HelpSheet.tsx";
+import { Icon } from "./Icon.tsx";
+import { Disconnected, Live, Passing } from "./Live.tsx";
+import { Failure } from "./Say.tsx";
+
+const page = computed<PageId>(() => (isPage(address.value.page) ? address.value.page : "runs"));
+const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(null);
+const failed: Signal<Refusal | null> = signal(null);
+const alerts = signal(0);
+/** How long one may be away from a page before its alerts are counted again. */
+const ALERTS_EVERY = 30_000;
+
+function open(id: PageId): void {
+  PAGES[id].load().then(
+    (view) => {
+      if (page.peek() !== id) return;
+      loaded.value = { id, view };
+      failed.value = null;
+      document.title = `${PAGES[id].name} · rollbook`;
+    },
+    (error: unknown) => { failed.value = refusal(error); },
+  );
+}
+
+function startAlerts(): () => void {
+  let last = 0;
+  const count = (): void => {
+    if (Date.now() - last < ALERTS_EVERY) return;
+    last = Date.now();
+    source.alerts().then((answer) => { alerts.value = answer.total; }, () => undefined);
+  };
+  count();
+  const stops = [watch("runs"), hear("runs", count)];
+  return () => stops.forEach((stop) => stop());
+}
+
+export function Shell() {
+  const id = page.value;
+  useEffect(() => open(id), [id]);
+  useEffect(() => startAlerts(), []);
+  useEffect(() => {
+    source.hello().then((said) => { hello.value = said; }, (error: unknown) => { if (!hello.peek()) failed.value = refusal(error); });
+  }, [reborn.value]);
+  useHands(() => [
+    { keys: ["/"], what: "search runs and keys", act: () => document.getElementById("search")?.focus() },
+    { keys: ["?"], what: "this sheet", act: showHelp },
+    { keys: ["T"], what: "dark or light", act: toggleTheme },
+  ]);
+  const View = loaded.value?.id === id ? loaded.value.view : null;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.querySelector<HTMLElement>("[tabindex], a, button, input")?.focus(); }}>
+        To the content
+      </a>
+      <div class="app">
+        <header class="top">
+          <a class="brand" href={addressOf("runs")}>
+            <svg viewBox="0 0 20 20" aria-hidden="true">
+              <rect x="1" y="2" width="18" height="16" rx="3.5" fill="currentColor" />
+              <path d="M5 13.2l3-4.4 2.6 2.2L15 6" fill="none" stroke="var(--panel)" stroke-width="1.9" stroke-linecap="round" stroke-linejoin="round" />
+            </svg>
+            <span>rollbook</span>
+          </a>
+          <span class="place mono soft" title={hello.value?.roots.join("\n")}>{hello.value?.title ?? ""}</span>
+          <nav class="tabs" aria-label="Pages">
+            {Object.entries(PAGES).filter(([, one]) => one.icon !== null).map(([name, one]) => (
+              <a key={name} href={addressOf(name)} title={one.question} aria-current={name === id ? "page" : undefined}>
+                {one.icon && <Icon name={one.icon} />}
+                <span>{one.name}</span>
+                {name === "health" && alerts.value > 0 && <span class="count" aria-label={`${alerts.value} alerts`}>{alerts.value > 99 ? "99+" : alerts.value}</span>}
+              </a>
+            ))}
+          </nav>
+          <span class="grow" />
+          <Search />
+          <Live />
+          <button class="btn bare icon" type="button" onClick={toggleTheme} aria-label="Dark or light (T)">
+            <Icon name="sun" />
+          </button>
+          <button class="btn bare icon hide-s" type="button" onClick={showHelp} aria-label="Keyboard and mouse (?)">
+            <kbd>?</kbd>
+          </button>
+        </header>
+        <Disconnected />
+        <Passing />
+        {failed.value && <div class="pad"><Failure error={failed.value} again={() => { failed.value = null; open(id); }} /></div>}
+        {View ? <View /> : <main id="main" aria-busy="true" />}
+      </div>
+      <HelpSheet />
+    </>
+  );
+}
+
+/** One field for runs and keys: the runs page narrows both to what is typed. */
+function Search() {
+  const onRuns = page.value === "runs";
+  const words = address.value.words;
+  return (
+    <span class="search hide-s">
+      <Field id="search" label="Search runs and keys" placeholder="Search runs and keys" kbd="/" value={onRuns ? (words.get("q") ?? "") : ""}
+        onSay={(q) => { if (onRuns) say({ q }); else if (q !== "") location.hash = addressOf("runs", { q }); }} />
+    </span>
+  );
+}

@@ -1,0 +1,122 @@
+/** A static copy of the page (`rollbook ui --export`): answers are files, nothing runs behind them. */
+
+import type * as api from "../api/schema.ts";
+import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
+import { rowOf, type SentRow } from "../data/rows.ts";
+import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
+
+const part = encodeURIComponent;
+type SeriesIndex = { [key: string]: { default?: string; time?: string } };
+type CurveIndex = { [group: string]: { [key: string]: string } };
+
+const notHere = (what: string): Promise<never> =>
+  Promise.reject(new Refusal(`${what} needs the live page; this is a copy.`, "static", "Open the live page: rollbook ui"));
+
+export class Copy implements Source {
+  readonly live = false;
+  private readonly known = new Map<string, Promise<unknown>>();
+
+  hello = () => this.json<api.Hello>("hello.json");
+  runs: Source["runs"] = async (query) => {
+    const grouped = query.group_by != null && query.group_by.length > 0;
+    const sent = await this.json<Omit<api.RunsAnswer, "rows"> & { rows: SentRow[] }>(grouped ? "groups.json" : "runs.json");
+    const all = { ...sent, rows: sent.rows.map(rowOf) };
+    const words = (query.search ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const open = new Set(query.open ?? []);
+    const fits = (row: api.Row): boolean => {
+      if (row.kind !== "run") return row.kind === "section" || words.every((word) => row.name.toLowerCase().includes(word));
+      if (row.member_of !== null && grouped && !open.has(row.member_of)) return false;
+      const text = [row.name, row.project, row.id, row.notes, ...row.tags].join(" ").toLowerCase();
+      return words.every((word) => text.includes(word));
+    };
+    const rows = all.rows.filter(fits).map((row) => (row.kind === "group" ? { ...row, open: open.has(row.id) } : row));
+    return { ...all, rows: rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)), rows_total: rows.length, offset: query.offset ?? 0 };
+  };
+  columns = () => this.json<api.ColumnsAnswer>("columns.json");
+  keys: Source["keys"] = (runs) => this.json(runs.length === 1 ? `keys/${part(runs[0] as string)}.json` : "keys.json");
+  run: Source["run"] = (run) => this.of(run, "run");
+  series: Source["series"] = async (query, on, signal) => {
+    for (const key of query.keys) {
+      for (const run of query.runs) {
+        if (signal?.aborted) return;
+        const files = (await this.json<SeriesIndex>(`series/${part(run)}/index.json`))[key];
+        const file = query.x === "time" ? files?.time : files?.default;
+        if (file) await this.frames<SeriesEntry>(`series/${part(run)}/${file}`, on);
+      }
+    }
+  };
+  curves: Source["curves"] = async (query, on) => {
+    const index = await this.json<CurveIndex>("curves/index.json");
+    for (const key of query.keys) {
+      for (const group of query.groups) {
+        const file = index[group.name]?.[key];
+        if (file) await this.frames<CurveEntry>(`curves/${file}`, on);
+      }
+    }
+  };
+  marks: Source["marks"] = async (runs) => {
+    const all = await this.json<api.Marks>("marks.json");
+    return { ...all, marks: all.marks.filter((mark) => runs.includes(mark.run)) };
+  };
+  cause: Source["cause"] = () => notHere("What happened at a point");
+  step: Source["step"] = () => notHere("The next row");
+  episodes: Source["episodes"] = async (run, query) => {
+    const all = await this.of<api.EpisodesAnswer>(run, "episodes");
+    return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
+  };
+  scatter = () => notHere("The scatter of episodes") as Promise<Frame<ScatterEntry>>;
+  episodeIds = () => notHere("The scatter of episodes");
+  episode: Source["episode"] = (run, episode) => this.json(`runs/${part(run)}/episodes/${part(episode)}.json`);
+  traces: Source["traces"] = async (run, episode) => {
+    const got: Frame<TraceEntry>[] = [];
+    await this.frames<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, (frame) => got.push(frame));
+    return got[0] ?? notHere("This trace");
+  };
+  samples: Source["samples"] = async (run, query) => {
+    const all = await this.of<api.SamplesAnswer>(run, "samples");
+    return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
+  };
+  sample = () => notHere("One sample");
+  sampleGroup = () => notHere("The group of a sample");
+  sampleHistory = () => notHere("The history of a sample");
+  novelty = () => notHere("Novelty");
+  unused = () => notHere("What was not trained on");
+  timings: Source["timings"] = (run) => this.of(run, "timings");
+  timeline = () => notHere("The timeline");
+  cost: Source["cost"] = (run) => this.of(run, "cost");
+  compare = () => this.json<api.CompareAnswer>("compare.json");
+  diff = () => notHere("The difference of configurations");
+  health: Source["health"] = (run) => this.of(run, "health");
+  alerts = () => Promise.resolve<api.AlertsAnswer>({ total: 0, by_run: {}, newest: [], took_ms: 0 });
+  logs: Source["logs"] = (run) => this.of(run, "logs");
+  log = () => notHere("The log");
+  files: Source["files"] = (run) => this.of(run, "files");
+  media: Source["media"] = (run) => this.of(run, "media");
+  text: Source["text"] = (run) => this.of(run, "text");
+  config: Source["config"] = (run) => this.of(run, "config");
+  boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [] });
+  saveBoard = () => notHere("Saving a board");
+  removeBoard = () => notHere("Removing a board");
+  edit = () => notHere("Editing");
+  sql = () => notHere("SQL");
+  fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;
+  csvAddress = () => "";
+
+  private of<T>(run: string, name: string): Promise<T> {
+    return this.json<T>(`runs/${part(run)}/${name}.json`);
+  }
+
+  private json<T>(path: string): Promise<T> {
+    const known = this.known.get(path);
+    if (known) return known as Promise<T>;
+    const asked = fetch(`data/${path}`).then((response) => (response.ok ? (response.json() as Promise<T>) : notHere("This")));
+    this.known.set(path, asked);
+    return asked;
+  }
+
+  private async frames<Entry>(path: string, on: Stream<Entry>): Promise<void> {
+    const response = await fetch(`data/${path}`);
+    if (!response.ok) return notHere("This curve");
+    for (const frame of new FrameReader<Entry>().push(new Uint8Array(await response.arrayBuffer()))) on(frame);
+  }
+}

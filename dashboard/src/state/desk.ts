@@ -1,0 +1,47 @@
+/** A desk of linked charts: the runs on it, their axis, and what all its charts share. */
+
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { createContext } from "preact";
+import { Hub } from "../charts/hub.ts";
+import type { AxisKind, Line, Mark } from "../charts/model.ts";
+import { Feed, type Entity } from "./feed.ts";
+
+export interface Look {
+  smoothing: number;
+  xLog: boolean;
+  yLog: boolean;
+  robust: boolean;
+}
+
+export interface Desk {
+  hub: Hub;
+  feed: Feed;
+  entities: ReadonlySignal<Entity[]>;
+  axis: ReadonlySignal<string>;
+  axisName: ReadonlySignal<string>;
+  marks: ReadonlySignal<Map<string, Mark[]>>;
+  look: ReadonlySignal<Look>;
+  pick?: (line: Line, x: number, key: string) => void;
+}
+
+export const DeskContext = createContext<Desk | null>(null);
+
+export const kindOf = (axis: string): AxisKind => (axis === "time" ? "wall" : axis === "relative" ? "duration" : "number");
+
+/** The run and the entity that a line shows; of a group its first run. */
+export function runOf(entities: readonly Entity[], line: Line): { entity: Entity; run: string } | null {
+  const id = line.id.split("~")[0] as string;
+  const entity = entities.find((one) => one.id === id || one.runs.some((member) => member.run === id));
+  const run = entity?.runs.find((member) => member.run === id)?.run ?? entity?.runs[0]?.run;
+  return entity && run !== undefined ? { entity, run } : null;
+}
+
+const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true };
+
+/** A desk for one run, on a page about it. */
+export function deskOf(run: string, name: string, axis: string, axisName: string, more: Partial<Desk> = {}): Desk {
+  const entities = [{ id: run, name, color: 1, runs: [{ run, name }] }];
+  const feed = new Feed();
+  feed.choose({ entities, x: axis, statistic: "each", ghosts: true });
+  return { hub: new Hub(), feed, entities: signal(entities), axis: signal(axis), axisName: signal(axisName), marks: signal(new Map()), look: signal(PLAIN), ...more };
+}

@@ -1,0 +1,126 @@
+/** The live server: `rollbook ui`. Every address is relative to the page. */
+
+import type * as api from "../api/schema.ts";
+import { FrameReader, type Frame } from "../data/frames.ts";
+import { rowOf, type SentRow } from "../data/rows.ts";
+import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
+
+type Params = Record<string, string | number | null | undefined>;
+
+function address(path: string, params: Params = {}): string {
+  const words = Object.entries(params).filter((pair): pair is [string, string | number] => pair[1] !== null && pair[1] !== undefined);
+  const query = new URLSearchParams(words.map(([name, v]): [string, string] => [name, String(v)])).toString();
+  return `api/${path}${query === "" ? "" : `?${query}`}`;
+}
+
+const part = encodeURIComponent;
+
+async function answer(response: Response): Promise<Response> {
+  if (response.ok) return response;
+  const body = (await response.json().catch(() => null)) as { error?: api.ErrorBody } | null;
+  const error = body?.error;
+  if (error) throw new Refusal(error.message, error.code, error.hint, error.at);
+  throw new Refusal(`The server answered ${response.status} to ${new URL(response.url).pathname}.`, "failed", "Its terminal says more.");
+}
+
+async function get<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
+  const response = await answer(await fetch(address(path, params), signal ? { signal } : {}));
+  return (await response.json()) as T;
+}
+
+async function send<T>(method: string, path: string, body: unknown, extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> } = {}): Promise<T> {
+  const response = await answer(await post(method, path, body, extra));
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+function post(method: string, path: string, body: unknown, extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> }): Promise<Response> {
+  return fetch(address(path), {
+    method,
+    headers: { "Content-Type": "application/json", ...extra.headers },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: extra.signal ?? null,
+  });
+}
+
+async function stream<Entry>(response: Response, on: Stream<Entry>): Promise<void> {
+  const reader = (await answer(response)).body?.getReader();
+  const frames = new FrameReader<Entry>();
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    for (const frame of frames.push(value)) on(frame);
+  }
+  if (frames.unfinished) throw new Refusal("The answer was cut off.", "offline", "It is asked for again when the server answers.");
+}
+
+async function single<Entry>(path: string, params: Params): Promise<Frame<Entry>> {
+  const got: Frame<Entry>[] = [];
+  await stream<Entry>(await fetch(address(path, params)), (frame) => got.push(frame));
+  const [first] = got;
+  if (!first) throw new Refusal("The server sent an empty answer.", "failed");
+  return first;
+}
+
+export class Server implements Source {
+  readonly live = true;
+  private token = "";
+
+  async hello(): Promise<api.Hello> {
+    const hello = await get<api.Hello>("hello");
+    this.token = hello.edit_token;
+    return hello;
+  }
+  runs = async (query: api.RunsQuery, signal?: AbortSignal): Promise<api.RunsAnswer> => {
+    const answer = await send<Omit<api.RunsAnswer, "rows"> & { rows: SentRow[] }>("POST", "runs", query, { signal });
+    return { ...answer, rows: answer.rows.map(rowOf) };
+  };
+  columns = (runs?: string[]) => send<api.ColumnsAnswer>("POST", "columns", runs ? { runs } : {});
+  keys = (runs: string[]) => send<api.KeysAnswer>("POST", "keys", { runs });
+  run = (run: string) => get<api.RunDetail>(`runs/${part(run)}`);
+  series: Source["series"] = async (query, on, signal) => stream(await post("POST", "series", query, { signal }), on);
+  curves: Source["curves"] = async (query, on, signal) => stream(await post("POST", "curves", query, { signal }), on);
+  marks = (runs: string[], x: string | null) => send<api.Marks>("POST", "marks", { runs, x });
+  cause: Source["cause"] = (run, x, at, key, window) => get(`runs/${part(run)}/cause`, { x, at, key, window });
+  step: Source["step"] = (run, x, at, key, by) => get(`runs/${part(run)}/step`, { x, at, key, by });
+  episodes: Source["episodes"] = (run, query) => send("POST", `runs/${part(run)}/episodes`, query);
+  scatter: Source["scatter"] = (run, x, y) => single<ScatterEntry>(`runs/${part(run)}/episodes/scatter`, { x, y });
+  episodeIds: Source["episodeIds"] = (run, rows) => get(`runs/${part(run)}/episodes/ids`, { rows: rows.join(",") });
+  episode: Source["episode"] = (run, episode) => get(`runs/${part(run)}/episodes/${part(episode)}`);
+  traces: Source["traces"] = (run, episode, names) => {
+    const query = names.map((name) => `names=${part(name)}`).join("&");
+    return single<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces${query === "" ? "" : `?${query}`}`, {});
+  };
+  samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
+  sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/samples/row`, { id });
+  sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/samples/group`, { id });
+  sampleHistory: Source["sampleHistory"] = (run, id) => get(`runs/${part(run)}/samples/history`, { id });
+  novelty: Source["novelty"] = (run) => get(`runs/${part(run)}/samples/novelty`);
+  unused: Source["unused"] = (run, at) => get(`runs/${part(run)}/samples/unused`, { at });
+  timings: Source["timings"] = (run, x) => get(`runs/${part(run)}/timings`, { x });
+  timeline: Source["timeline"] = (run, since, until, pixels, signal) => get(`runs/${part(run)}/timings/timeline`, { since, until, pixels }, signal);
+  cost: Source["cost"] = (run) => get(`runs/${part(run)}/cost`);
+  compare: Source["compare"] = (query) => send("POST", "compare", query);
+  diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
+  health: Source["health"] = (run) => get(`runs/${part(run)}/health`);
+  alerts: Source["alerts"] = () => send("POST", "alerts", {});
+  logs: Source["logs"] = (run) => get(`runs/${part(run)}/logs`);
+  log: Source["log"] = (run, name, where) => get(`runs/${part(run)}/log`, { name, ...where });
+  files: Source["files"] = (run) => get(`runs/${part(run)}/files`);
+  media: Source["media"] = (run) => get(`runs/${part(run)}/media`, { limit: 200 });
+  text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 500 });
+  config: Source["config"] = (run) => get(`runs/${part(run)}/config`);
+  boards: Source["boards"] = () => get("boards");
+  saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, board);
+  removeBoard: Source["removeBoard"] = (name) => this.change("DELETE", `boards/${part(name)}`, undefined);
+  edit: Source["edit"] = (query) => this.change("POST", "edit", query);
+  sql: Source["sql"] = (query) => send("POST", "sql", query);
+  fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;
+  csvAddress = (runs: string[], keys: string[], x: string | null) => {
+    const words = [["runs", runs.join(",")], ...keys.map((key) => ["key", key]), ...(x === null ? [] : [["x", x]])];
+    return `api/export.csv?${new URLSearchParams(words).toString()}`;
+  };
+
+  private change<T>(method: string, path: string, body: unknown): Promise<T> {
+    return send<T>(method, path, body, { headers: { "X-Rollbook-Edit": this.token } });
+  }
+}

@@ -1,0 +1,107 @@
+"""A real browser, and a real server that shows runs recorded here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from page_server import record
+from rollbook.server.serving import listen
+from rollbook.server.settings import Settings
+
+BUILT = Path(__file__).parents[2] / "src" / "rollbook" / "server" / "page" / "index.html"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.page)
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by Playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="make test-page installs what drives the browser")
+    program = os.environ.get("ROLLBOOK_CHROMIUM") or next((p for p in map(shutil.which, NAMES) if p), None)
+    if program is None:
+        pytest.skip("no chromium here: make test-page says what to install")
+    if not BUILT.is_file():
+        pytest.skip("the page is not built: make page")
+    with sync_api.sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--enable-precise-memory-info"]
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six runs: two learning rates, three seeds each. Not to be changed."""
+    folder = tmp_path_factory.mktemp("recorded") / "runs"
+    for lr in (3e-4, 1e-3):
+        for seed in range(3):
+            record(folder, "ppo", seed, lr, rows=1_500)
+    return folder
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Shows a folder of runs; gives the address."""
+    servers: list[Any] = []
+
+    def start(folder: Path) -> str:
+        server = listen(Settings(roots=(str(folder),), port=0))
+        servers.append(server)
+        return server.__enter__().address
+
+    yield start
+    for server in servers:
+        server.__exit__(None, None, None)
+
+
+class Page:
+    """A tab, and everything that went wrong in it."""
+
+    def __init__(self, tab: Any) -> None:
+        self.tab = tab
+        self.errors: list[str] = []
+        tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        tab.on("console", lambda said: self._heard(said.type, said.text))
+
+    def _heard(self, kind: str, text: str) -> None:
+        if kind == "error" and "Failed to load resource" not in text:
+            self.errors.append(text)
+
+    def open(self, address: str, hash: str = "#/runs") -> Page:
+        self.tab.goto(f"{address}{hash}")
+        self.tab.wait_for_selector("main[id=main] *")
+        return self
+
+    def drawn(self, many: int = 1) -> Page:
+        """Wait until some charts have ink."""
+        self.tab.wait_for_function(
+            """many => [...document.querySelectorAll('.plotarea .clip canvas')].filter(c => {
+                if (c.width < 2) return false;
+                const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+                return data.some((v, i) => i % 4 === 3 && v > 0);
+            }).length >= many""",
+            arg=many,
+        )
+        return self
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Page]:
+    """A tab at 1440 x 900."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = Page(context.new_page())
+    yield page
+    context.close()

@@ -1,0 +1,57 @@
+"""The page of runs and charts, in a real browser against the real server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+
+def test_runs_stand_in_the_table_and_their_curves_are_drawn(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").drawn(2)
+    assert page.tab.locator(".runname").count() == 6
+    assert "6 runs" in page.tab.locator(".foot").first.inner_text()
+    assert page.errors == []
+
+
+def test_the_square_of_a_run_hides_and_shows_its_curve(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").drawn(1)
+    before = page.tab.locator(".square[aria-pressed=true]").count()
+    page.tab.locator(".square[aria-pressed=true]").first.click()
+    page.tab.wait_for_function(
+        "n => document.querySelectorAll('.square[aria-pressed=true]').length === n - 1",
+        arg=before,
+    )
+    assert "show=" in page.tab.evaluate("location.hash") or page.tab.wait_for_function(
+        "location.hash.includes('show=')"
+    )
+
+
+def test_a_link_restores_exactly_this_view(page: Any, browser: Any, serve: Any, recorded: Path) -> None:
+    address = serve(recorded)
+    page.open(address, "#/runs?g=none").drawn(1)
+    box = page.tab.locator(".plotarea").first.bounding_box()
+    page.tab.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 60)
+    page.tab.mouse.down()
+    page.tab.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60, steps=4)
+    page.tab.mouse.up()
+    page.tab.keyboard.press("s")
+    page.tab.get_by_label("Smoothing, from 0 to 0.99").fill("0.6")
+    page.tab.keyboard.press("Enter")
+    page.tab.keyboard.press("Escape")
+    page.tab.wait_for_function("location.hash.includes('z=') && location.hash.includes('s=0.6')")
+    link = page.tab.evaluate("location.href")
+    other = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    other.goto(link)
+    other.wait_for_selector(".plotarea .clip canvas")
+    other.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length > 0")
+    assert other.evaluate("location.href") == link
+    assert "0.60" in other.locator("#pick-s").inner_text()
+    other.context.close()
+
+
+def test_an_empty_folder_says_how_it_fills(page: Any, serve: Any, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    page.open(serve(tmp_path / "runs"))
+    page.tab.get_by_text(re.compile("No runs in .* yet")).wait_for()
+    assert "rollbook.init" in page.tab.locator("pre").inner_text()
