@@ -310,7 +310,7 @@ def common_grid(
         begin, end = min(firsts), max(lasts)
     else:
         begin = max(firsts)
-        end = min(float(np.max(x)) for x in ends) if ends else max(lasts)
+        end = min(lasts) if ends is None else min((float(np.max(x)) for x in ends), default=max(lasts))
     if begin > end:
         raise BadInput(
             f"The runs have no common point: one begins at {begin:g}, another has ended at {end:g}. "
