@@ -141,7 +141,7 @@ def test_a_window_takes_its_own_past_alone() -> None:
 def test_nothing_later_changes_what_was_seen_before(
     rows: list[tuple[int, float]], until: int, window: float | None
 ) -> None:
-    rows = sorted({x: y for x, y in rows}.items())
+    rows = sorted(dict(rows).items())
     early = [row for row in rows if row[0] <= until]
     grid = np.arange(0.0, until + 1)
     if not early:
