@@ -49,7 +49,7 @@ __all__ = [
     "write",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the run folder that this rollbook writes, and the highest that it reads."""
 
 NAME = "run.json"

@@ -116,7 +116,7 @@ for line in sys.stdin:
         process.stdin.flush()
         assert process.stdout.readline().split() == [str(600 * turn), "False"]
         seal_room.seal(run.folder)
-    assert list((run.folder / "data" / "metrics").glob("*.parquet"))
+    assert list((run.folder / "data" / "metrics" / "wide").glob("*.S*.parquet"))
     process.communicate()
 
 

@@ -117,7 +117,7 @@ def test_repair_seals_what_a_killed_process_left(killed: Path) -> None:
 
 
 def test_a_truncated_parquet_file_is_skipped_named_and_set_aside(sealed: Path) -> None:
-    part = one(sealed, "data/metrics/*.parquet")
+    part = one(sealed, "data/metrics/*/*.parquet")
     part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
     assert everything(sealed) == {}
     assert any(part.name in text for text in Book(sealed).problems())

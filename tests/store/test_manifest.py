@@ -158,8 +158,8 @@ def test_what_a_life_was_started_with_survives_any_number_of_later_ones() -> Non
 
 
 def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
-    from rollbook.book.history import History
     from rollbook.capture.samples.seen_file import effective_until
+    from rollbook.storage.history import History
 
     put(tmp_path, PAGE)
     history = History(PAGE, dict)

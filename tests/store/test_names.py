@@ -32,6 +32,7 @@ NAMES = st.lists(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(keys=st.lists(st.one_of(NAMES.map(lambda names: names[0]), st.sampled_from(STANDARD)), unique=True))
 def test_no_two_keys_come_to_one_column(keys: list[str]) -> None:
     assert len({value_name(key, STANDARD) for key in keys}) == len(keys)

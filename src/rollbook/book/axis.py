@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook.book.history import Attempts, History
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import from_numpy, take_table, to_numpy
+from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
 __all__ = ["Placed", "chosen_rows", "in_order", "place", "timelines"]

@@ -26,7 +26,6 @@ from rollbook import manifest
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
-from rollbook.book.history import Attempts, CheckpointRow, History
 from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
@@ -42,6 +41,7 @@ from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
 from rollbook.storage.columns import arrays, in_microseconds, take_table, to_numpy
+from rollbook.storage.history import Attempts, CheckpointRow, History
 from rollbook.tables import FORWARDED, TABLES
 
 __all__ = ["Book"]

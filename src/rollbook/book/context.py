@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rollbook.book.history import Attempts, History
+from rollbook.storage.history import Attempts, History
 
 __all__ = ["Context"]
 

@@ -17,6 +17,7 @@ from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.pyramid import Pyramid, bucket_rows, level_sizes, pyramid_path
 
@@ -168,7 +169,7 @@ def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
     try:
         path = pyramid_path(run.path, meta["table"], str(part.name))
         return Pyramid(path, rows=part.rows, first_seq=meta["first_seq"], last_seq=meta["last_seq"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, Damaged, ValueError, KeyError, TypeError):
         return None
 
 
@@ -194,7 +195,7 @@ def _from_pyramid(
         if rows / bucket_rows(level) < points:
             return None
         places, cells = pyramid.read([axis, column], level, seen)
-    except (OSError, ValueError):
+    except (OSError, Damaged, ValueError):
         return None
     low_x, high_x = places[2], places[3]
     span = float(high_x.max() - low_x.min()) if low_x.size else 0.0

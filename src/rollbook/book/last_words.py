@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from rollbook import manifest
 from rollbook.book.context import Context
-from rollbook.book.history import Attempts
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.tables import read_table
+from rollbook.storage.history import Attempts
 
 __all__ = ["MarkedRun", "all_marks", "summary_of"]
 

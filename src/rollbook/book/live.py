@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal import format as layout
-from rollbook.journal.files import parse_name
+from rollbook.journal.files import open_regular, parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
@@ -219,7 +219,8 @@ class LiveJournal:
         for name in names:
             known = self._writers.get(name)
             if known is None or not known.about:
-                if not os.path.isdir(os.path.join(folder, name)):
+                path = os.path.join(folder, name)
+                if os.path.islink(path) or not os.path.isdir(path):
                     continue
                 known = self._writers[name] = WriterInfo(os.path.join(folder, name))
             known.look_closed()
@@ -386,10 +387,10 @@ def _just_begun(path: str) -> bool:
 def _head(path: str) -> tuple[int, int, int]:
     """(generation, first_seq, state) of a segment now; -1 for all if it is gone."""
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(open_regular(path), "rb", buffering=0) as file:
             fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
         return fields[3], fields[4], fields[7]
-    except (OSError, struct.error):
+    except (OSError, Damaged, struct.error):
         return -1, -1, -1
 
 

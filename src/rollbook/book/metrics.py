@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook.book.history import Attempts, History
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import TIME, from_numpy, join_tables, plain_text, take_table, time_array, to_numpy
+from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
 __all__ = ["IDENTITY", "Wide", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]

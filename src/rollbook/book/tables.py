@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.axis import in_order
-from rollbook.book.history import Attempts, History
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import TIME, any_column, join_tables, plain_text, take_table
+from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import RESERVED
 from rollbook.tables import table_of
 

@@ -30,7 +30,7 @@ from rollbook.storage.columns import to_numpy
 
 if TYPE_CHECKING:
     from rollbook.book.book import Book
-    from rollbook.book.history import Attempts
+    from rollbook.storage.history import Attempts
 
 __all__ = ["StepSource", "Trajectory"]
 

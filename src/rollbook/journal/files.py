@@ -6,15 +6,19 @@ rows, `frame_files` the frames, `writers` whose they are.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import contextmanager
+
+from rollbook.errors import Damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-__all__ = ["BLOCK", "JournalFile", "names_in", "parse_name", "pread"]
+__all__ = ["BLOCK", "JournalFile", "names_in", "open_regular", "parse_name", "pread"]
 
 BLOCK = 1024 * 1024
 """Bytes read at once."""
@@ -44,16 +48,39 @@ def pread(fd: int, size: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
+def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """A descriptor of a regular file. A pipe is not waited for, a device not opened for long, a link not followed.
+
+    Raises:
+      FileNotFoundError: it is gone. Damaged: it is no regular file. OSError: it cannot be opened.
+    """
+    for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOFOLLOW"):
+        flags |= getattr(os, name, 0)
+    try:
+        fd = os.open(path, flags)
+    except FileNotFoundError:
+        raise
+    except OSError as err:
+        if err.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EMLINK):
+            raise Damaged(f"{os.fspath(path)} is a link or no file at all; it is not opened") from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Damaged(f"{os.fspath(path)} is no regular file; it is not opened")
+    return fd
+
+
 class JournalFile:
     """A file that is open for reading. Not for several threads at once.
 
     Raises:
-      FileNotFoundError: it was unlinked, so what it held is in Parquet.
+      FileNotFoundError: it was unlinked, so what it held is in Parquet. Damaged: it is a link, a pipe or a device.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        self._fd = -1
+        self._fd = open_regular(self.path)
 
     def __enter__(self) -> Self:
         return self

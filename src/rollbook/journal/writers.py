@@ -6,7 +6,7 @@ import json
 import os
 
 from rollbook.errors import Damaged
-from rollbook.journal.files import names_in
+from rollbook.journal.files import names_in, open_regular
 from rollbook.journal.segments import Segment
 
 TYPE_CHECKING = False
@@ -89,16 +89,16 @@ def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     """All writers that have a folder in the journal of the run, by name (which begins with the time they started)."""
     journal = os.path.join(run_folder, "data", "journal")
     folders = [os.path.join(journal, name) for name in names_in(journal)]
-    return [WriterInfo(folder) for folder in folders if os.path.isdir(folder)]
+    return [WriterInfo(folder) for folder in folders if os.path.isdir(folder) and not os.path.islink(folder)]
 
 
 def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(open_regular(path), encoding="utf-8") as file:
             found = json.load(file)
     except FileNotFoundError:
         return None, f"{path} is missing"
-    except (OSError, ValueError, RecursionError) as err:
+    except (OSError, Damaged, ValueError, RecursionError) as err:
         return None, f"{path} cannot be read ({err})"
     return (found, "") if isinstance(found, dict) else (None, f"{path} holds no JSON object")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.storage.layout import HIDDEN_TABLES, PartName, read_metadata
+from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_folders, read_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class LazySealed:
     def __init__(self, run_folder: str) -> None:
         self._data = os.path.join(run_folder, "data")
         self._run_folder = run_folder
-        self._stamps: dict[str, int] = {}
+        self._stamps: dict[str, list[int]] = {}
         self._covers: dict[str, dict[str, list[tuple[str, int, int, int]]]] = {}
         self._store: Any = None
 
@@ -67,17 +67,18 @@ class LazySealed:
         except OSError:
             return
         for table in tables:
-            folder = os.path.join(self._data, table)
-            try:
-                stamp = os.stat(folder).st_mtime_ns
-                if self._stamps.get(table) == stamp:
+            stamps, paths = [], []
+            for folder in part_folders(self._run_folder, table):
+                try:
+                    stamps.append(os.stat(folder).st_mtime_ns)
+                except OSError:
                     continue
-                names = os.listdir(folder)
-            except OSError:
+                paths += [os.path.join(folder, name) for name in own_files(folder)]
+            if self._stamps.get(table) == stamps:
                 continue
-            self._stamps[table] = stamp
+            self._stamps[table] = stamps
             # A part that grew by merging keeps its name, so all are read again: a few kilobytes each.
-            self._covers[table] = {name: _covers_of(os.path.join(folder, name)) for name in names}
+            self._covers[table] = {path: _covers_of(path) for path in paths}
 
 
 def _covers_of(path: str) -> list[tuple[str, int, int, int]]:

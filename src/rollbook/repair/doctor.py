@@ -16,8 +16,9 @@ from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.repair.lost_manifest import rebuilt, recall
 from rollbook.repair.salvage import rescue, whole_frames
+from rollbook.seal.abandoned import FILE as ABANDONED
 from rollbook.seal.one_pass import keep_aside
-from rollbook.storage.layout import PartName, data_folder, journal_folder, table_folder
+from rollbook.storage.layout import PartName, data_folder, irregular, journal_folder, own_files, part_folders
 from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
 from rollbook.storage.status import STALE_SECONDS, quiet_seconds
@@ -31,8 +32,9 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     A run that is being written is sound: what is unfinished at its end is not damage.
     """
     folder = os.fspath(run)
+    links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
     sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
-    return [*_page(folder), *_journal(folder), *sealed, *_files_of_rows(folder)]
+    return [*_page(folder), *links, *_journal(folder), *sealed, *_files_of_rows(folder)]
 
 
 def _page(folder: str) -> Iterator[str]:
@@ -109,8 +111,8 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
             os.path.join(data_folder(folder), table)
         ):
             continue
-        for name in _names(table_folder(folder, table)):
-            path = os.path.join(table_folder(folder, table), name)
+        for path in [os.path.join(place, name) for place in part_folders(folder, table) for name in own_files(place)]:
+            name = os.path.basename(path)
             parsed = PartName.parse(name)
             if parsed is None:
                 if name.endswith(".tmp") and not _is_young(path):
@@ -135,7 +137,8 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
     for name in _names(place):
         path = os.path.join(place, name)
         table, _, part_name = name.removesuffix(".pyr").partition(".")
-        part_path = os.path.join(table_folder(folder, table), f"{part_name}.parquet")
+        places = [os.path.join(place, f"{part_name}.parquet") for place in part_folders(folder, table)]
+        part_path = next(filter(os.path.isfile, places), places[0])
         parsed = PartName.parse(f"{part_name}.parquet")
         if parsed is None or not name.endswith(".pyr"):
             continue
@@ -193,7 +196,8 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     folder = os.fspath(run)
     writers = list_writers(folder)
     _refuse_if_live(folder, writers, force)
-    done = list(_repair_page(folder, writers))
+    done = _set_links_aside(folder)
+    done += _repair_page(folder, writers)
     is_new = _MADE_ANEW in done
     done += _set_folders_aside(folder)
     for info in writers:
@@ -279,16 +283,35 @@ def _last_time(info: WriterInfo) -> float:
     return newest
 
 
+def _set_links_aside(folder: str) -> list[str]:
+    """Move out of the way what is neither a file nor a folder: nothing is ever read or written through it.
+
+    Raises:
+      Damaged: data/ itself is a link.
+    """
+    data = data_folder(folder)
+    if os.path.islink(data):
+        raise Damaged(f"{data} is a link, and repair writes only inside a run's folder. Repair the run where it lies")
+    aside = os.path.join(data, "aside")
+    done = []
+    if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):
+        os.replace(aside, f"{aside}.link")
+    for path in irregular(folder):
+        kept = keep_aside(folder, path)
+        done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(kept)}")
+    return done
+
+
 def _set_folders_aside(folder: str) -> list[str]:
     """Move folders out of the way that have the name of a file."""
     done = []
     places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
-    for place in [*places, os.path.join(data_folder(folder), "keeper")]:
-        for name in _names(place):
-            path = os.path.join(place, name)
-            if os.path.isdir(path) and name != "cursors":
-                keep_aside(folder, path)
-                done.append(f"{path} is a folder where a file should be; it was set aside")
+    places.append(os.path.join(data_folder(folder), "keeper"))
+    paths = [os.path.join(place, name) for place in places for name in _names(place) if name != "cursors"]
+    for path in [*paths, os.path.join(data_folder(folder), ABANDONED)]:
+        if os.path.isdir(path):
+            keep_aside(folder, path)
+            done.append(f"{path} is a folder where a file should be; it was set aside")
     return done
 
 

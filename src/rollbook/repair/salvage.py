@@ -25,7 +25,7 @@ from rollbook.journal.writers import WriterInfo
 from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
-from rollbook.storage.layout import PartName, data_folder, journal_folder, table_folder
+from rollbook.storage.layout import PartName, data_folder, journal_folder, part_folder
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
@@ -45,7 +45,7 @@ def rescue(run: str) -> list[str]:
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         path = os.path.join(folder, name)
         base = name.rstrip("~")
-        if os.path.isdir(path):
+        if os.path.islink(path) or not os.path.isfile(path):
             continue
         try:
             if base.endswith(".log"):
@@ -79,10 +79,11 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
     meta.pop("last", None)
     kind = group.partition("+")[0] if group[0] == "S" else group[0]
     name = PartName(meta["writer"], meta["lane"], kind, first)
-    path = os.path.join(table_folder(run, meta["table"]), str(name))
-    while os.path.exists(path):  # never over a part that is there
+    folder = part_folder(run, meta["table"], group)
+    path = os.path.join(folder, str(name))
+    while os.path.lexists(path):  # never over a part that is there
         name.first += 1
-        path = os.path.join(table_folder(run, meta["table"]), str(name))
+        path = os.path.join(folder, str(name))
     write_part(path, meta, table)
     return len(kept)
 

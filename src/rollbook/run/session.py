@@ -23,7 +23,6 @@ from rollbook.errors import (
 )
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
-from rollbook.journal.format import VERSION
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import (
     check_clock_list,
@@ -156,7 +155,7 @@ def init(
             identity = run_id or manifest.new_id()
             folder = os.path.join(place, f"{name}-{identity}")
             about: dict[str, Any] = {
-                "format": VERSION,
+                "format": manifest.FORMAT,
                 "rollbook": _version(),
                 "id": identity,
                 "project": project,

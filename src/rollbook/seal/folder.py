@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rollbook import manifest
+from rollbook.errors import Damaged
 from rollbook.files import read_json, write_json
 from rollbook.journal.files import names_in
 from rollbook.journal.liveness import is_alive, same_place
@@ -22,7 +24,7 @@ from rollbook.journal.writers import list_writers
 from rollbook.seal.frames import FrameSealing
 from rollbook.seal.one_pass import SealPass, SealReport, unlink
 from rollbook.seal.segments import SegmentSealing
-from rollbook.storage.layout import data_folder
+from rollbook.storage.layout import data_folder, irregular, own_files, part_folders
 
 __all__ = ["SealReport", "main", "seal"]
 
@@ -41,17 +43,42 @@ def seal(run: str | os.PathLike[str], *, final: bool = False, take_over: bool = 
     """
     folder = os.fspath(run)
     report = SealReport()
+    links = [path for path in irregular(folder) if os.path.isdir(path)]
+    if links:
+        report.problems.append(
+            f"{links[0]} is a link, and nothing is written through it, so nothing was sealed. `rollbook repair` sets "
+            "it aside"
+        )
+        return report
     with _only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as mine:
         if not mine:
             report.problems.append("another process is sealing this run")
             return report
         _seal_writers(folder, report, take_over)
+        from rollbook.seal.abandoned import write_abandoned
+        from rollbook.seal.columns_files import write_columns_files
         from rollbook.seal.merge import merge
 
+        _raise_format(folder)
         report.merged = merge(folder, final=final, problems=report.problems)
+        try:
+            write_abandoned(folder)
+            write_columns_files(folder)
+        except (Damaged, IsADirectoryError) as err:
+            report.problems.append(str(err))
         if final:
             _remove_empty_writers(folder)
     return report
+
+
+def _raise_format(folder: str) -> None:
+    """The manifest of a run that an older rollbook began says that newer files lie in it now."""
+    if manifest.look(folder).get("format") == manifest.FORMAT:
+        return
+    with manifest.ManifestLock(folder):
+        about = manifest.look(folder)
+        if about and about["format"] < manifest.FORMAT:
+            manifest.write(folder, {**about, "format": manifest.FORMAT}, durable=True)
 
 
 def _seal_writers(run: str, report: SealReport, take_over: bool) -> None:
@@ -72,10 +99,10 @@ def _sweep(run: str) -> None:
     for table in names_in(data_folder(run)):
         if table in ("journal", "keeper"):
             continue
-        folder = os.path.join(data_folder(run), table)
-        for name in names_in(folder):
-            if name.endswith(".tmp"):
-                unlink(os.path.join(folder, name))
+        for folder in part_folders(run, table):
+            for name in own_files(folder):
+                if name.endswith(".tmp"):
+                    unlink(os.path.join(folder, name))
 
 
 def _remove_empty_writers(run: str) -> None:

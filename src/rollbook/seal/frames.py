@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rollbook.journal import format as layout
+from rollbook.journal.files import open_regular
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.writers import WriterInfo
 from rollbook.seal.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
@@ -109,7 +110,7 @@ def _size(path: str) -> int:
 def _looks_torn_by_damage(file: FrameFile) -> bool:
     """Whether more than one unfinished frame follows the last whole one."""
     end, size = file.end, file.end + file.torn_bytes()
-    fd = os.open(file.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    fd = open_regular(file.path)
     try:
         os.lseek(fd, end, os.SEEK_SET)
         head = os.read(fd, layout.FRAME_HEAD.size)

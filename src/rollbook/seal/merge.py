@@ -17,7 +17,15 @@ from rollbook.errors import Damaged
 from rollbook.storage.columns import cast, common_type, constant, from_numpy, join_tables, plain_text, to_numpy
 from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, journal_folder, table_folder
+from rollbook.storage.layout import (
+    HIDDEN_TABLES,
+    PartName,
+    data_folder,
+    journal_folder,
+    own_files,
+    part_folder,
+    part_folders,
+)
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta, long_table, stored_name
@@ -57,12 +65,12 @@ def merge(run: str, *, final: bool, problems: list[str]) -> int:
                 continue
             small = [s for s in streams.values() if sum(part.rows for part in s) < SMALL_ROWS]
             former = [part for part in parts if part.name.kind == "merged"]
-            if len(small) + len(former) > 1:
+            if len(small) + len(former) > 1 or any(_is_old(run, part) for part in former):
                 merged += _merge_small(run, table, [part for s in small for part in s], former, fills)
             else:
                 small = []
             for stream in streams.values():
-                if stream not in small and (len(stream) > 1 or _can_fill(stream[0], fills)):
+                if stream not in small and (len(stream) > 1 or _can_fill(stream[0], fills) or _is_old(run, stream[0])):
                     merged += _merge_parts(stream, fills)
         except (Damaged, FileNotFoundError) as err:
             problems.append(str(err))
@@ -83,7 +91,7 @@ def _unlink_lone_pyramids(run: str) -> None:
         return
     for name in names:
         table, _, part = name.removesuffix(".pyr").partition(".")
-        if not os.path.exists(os.path.join(table_folder(run, table), f"{part}.parquet")):
+        if not any(os.path.exists(os.path.join(place, f"{part}.parquet")) for place in part_folders(run, table)):
             os.unlink(os.path.join(folder, name))
 
 
@@ -114,10 +122,9 @@ def _listed(shelf: PartShelf, table: str) -> list[Part]:
 def _unlink_leftovers(run: str, table: str, parts: list[Part]) -> None:
     """Parts that are contained in another one are of no use any more."""
     keep = {part.path for part in parts}
-    folder = table_folder(run, table)
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        parsed = PartName.parse(name)
-        path = os.path.join(folder, name)
+    paths = [os.path.join(folder, name) for folder in part_folders(run, table) for name in own_files(folder)]
+    for path in paths:
+        parsed = PartName.parse(os.path.basename(path))
         if parsed is not None and path not in keep:
             try:
                 Part(path, parsed)
@@ -186,12 +193,22 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
     }
     if "last" in last:
         meta["last"], meta["last_clocks"] = last["last"], last["last_clocks"]
-    first_path = parts[0].path
-    _write(first_path, schema, samples, _aligned(parts, schema, constants, fills), meta, _levels_of(parts[0]))
-    for part in parts[1:]:
-        if part.path != first_path:
+    path = os.path.join(part_folder(_run_of(parts[0]), meta["table"], meta["group"]), os.path.basename(parts[0].path))
+    _write(path, schema, samples, _aligned(parts, schema, constants, fills), meta, _levels_of(parts[0]))
+    for part in parts:
+        if part.path != path:
             os.unlink(part.path)
     return len(parts) if len(parts) > 1 else 0
+
+
+def _run_of(part: Part) -> str:
+    """The run's folder."""
+    return part.path.rpartition(f"{os.sep}data{os.sep}")[0]
+
+
+def _is_old(run: str, part: Part) -> bool:
+    """Whether a part lies where format 1 had it."""
+    return os.path.dirname(part.path) != part_folder(run, part.meta["table"], part.meta["group"])
 
 
 def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
@@ -292,8 +309,7 @@ def _levels_of(part: Part) -> str:
     """Where the pyramid of a part goes."""
     if part.meta["table"] != "metrics" or part.meta["group"][0] == "R":
         return ""
-    run = os.path.dirname(os.path.dirname(os.path.dirname(part.path)))
-    return pyramid_path(run, part.meta["table"], os.path.basename(part.path))
+    return pyramid_path(_run_of(part), part.meta["table"], os.path.basename(part.path))
 
 
 def _write(
@@ -344,7 +360,7 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
         "covers": sorted(cover for part in everything for cover in covers_of(part.meta)),
     }
     meta["writers"] = _lanes(meta["covers"])
-    path = os.path.join(table_folder(run, table), str(PartName("", -1, "merged", number)))
+    path = os.path.join(part_folder(run, table, meta["group"]), str(PartName("", -1, "merged", number)))
     _write(path, whole.schema, whole, iter([whole]), meta)
     for part in everything:
         os.unlink(part.path)

@@ -18,7 +18,7 @@ from rollbook.journal.writers import WriterInfo
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import PartName, data_folder, table_folder
+from rollbook.storage.layout import PartName, data_folder, part_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta
@@ -101,7 +101,7 @@ class SealPass:
         name = PartName(meta["writer"], meta["lane"], group if group[0] == "S" else group[0], meta["first_seq"])
         is_wide = meta["table"] == "metrics" and group != "R"
         levels = pyramid_path(self.run, meta["table"], str(name)) if is_wide else ""
-        write_part(os.path.join(table_folder(self.run, meta["table"]), str(name)), meta, table, levels)
+        write_part(os.path.join(part_folder(self.run, meta["table"], group), str(name)), meta, table, levels)
 
 
 class SealedRanges:
@@ -154,7 +154,7 @@ def keep_aside(run: str, path: str) -> str:
     folder = os.path.join(data_folder(run), "aside")
     os.makedirs(folder, exist_ok=True)
     target = os.path.join(folder, f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}")
-    while os.path.exists(target):
+    while os.path.lexists(target):
         target += "~"
     os.replace(path, target)
     return target

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
-from rollbook.journal.files import names_in, parse_name, pread
+from rollbook.journal.files import names_in, open_regular, parse_name, pread
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo
 from rollbook.seal.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside, unlink
@@ -130,7 +130,7 @@ class SegmentSealing:
 
     def _give_up(self, left: LeftSegment, generation: int, gone: bool) -> None:
         """Mark a live writer's segment as sealed, so that it is used again; unlink one that nobody will use."""
-        fd = os.open(left.path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        fd = open_regular(left.path, os.O_RDWR)
         try:
             head = layout.HEAD.unpack(pread(fd, layout.HEAD.size, 0))
             if head[3] != generation:
@@ -163,7 +163,7 @@ class LeftSegment:
     @classmethod
     def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
         """None if its writer has not left it (and not `in_use`), or it is sealed: then it goes, if its writer has."""
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        fd = open_regular(path)
         try:
             data = pread(fd, layout.HEAD.size, 0)
             if len(data) < layout.HEAD.size or not any(data):

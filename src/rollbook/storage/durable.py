@@ -10,13 +10,13 @@ is believed even without a mark: a keeper that died early, or none at all, does 
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 import numpy.typing as npt
 
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.files import read_json
 from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
 from rollbook.journal.segments import Segment
@@ -42,8 +42,7 @@ class DurableMarks:
         self._marks: dict[str, dict[str, Any]] = {}
         self._boot_id = ""
         try:
-            with open(os.path.join(run, "data", "keeper", "durable.json"), encoding="utf-8") as file:
-                found = json.load(file)
+            found = read_json(os.path.join(run, "data", "keeper", "durable.json"))
             self._boot_id = str(found["boot_id"])
             self._marks = {str(w): dict(lanes) for w, lanes in found["marks"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):

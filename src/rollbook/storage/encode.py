@@ -14,16 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.storage.columns import plain_text, to_numpy
-from rollbook.storage.layout import METADATA_KEY, RESERVED, replace_file
+from rollbook.storage.columns import constant, from_numpy, plain_text, to_numpy
+from rollbook.storage.layout import CONSTANTS, METADATA_KEY, RESERVED, replace_file
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
 
 __all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
 
-ROW_GROUP_ROWS = 1024 * 1024
+ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group ends at whichever comes first: it is what a reader decodes at least."""
+
+PYRAMID_BLOCK_ROWS = 1024 * 1024
+"""A block of a pyramid stands for several row groups, so that a far view is few small reads."""
 
 TRAJECTORY_ROWS = 32 * 1024
 TRAJECTORY_BYTES = 4 * 1024 * 1024
@@ -91,7 +94,13 @@ class PartWriter:
         self._temporary = f"{path}.{os.getpid()}.tmp"
         encodings, dictionaries = choose_encodings(sample)
         statistics = [name for name in schema.names if name in encodings and _is_axis(name, schema)]
+        self._constants = {name: meta[name] for name in CONSTANTS if meta.get(name) is not None}
+        for name, value in self._constants.items():
+            field = pa.field(name, pa.int64() if isinstance(value, int) else pa.dictionary(pa.int32(), pa.string()))
+            schema = schema.append(field)
+            dictionaries.append(name)
         self._waiting: list[pa.Table] = []
+        self._blocks: list[pa.Table] = []
         self._waiting_bytes = self._waiting_rows = 0
         self._schema = schema
         self.rows = 0
@@ -109,7 +118,7 @@ class PartWriter:
         )
 
     def write(self, table: pa.Table) -> None:
-        """More rows, in order."""
+        """More rows, in order. Without the columns that are the same in all of them: those are put in here."""
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         self._waiting_rows += table.num_rows
@@ -122,6 +131,7 @@ class PartWriter:
         self._flush()
         self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
         self._writer.close()
+        self._add_block()
         if self._pyramid is not None:
             whose = {"rows": self.rows, "first_seq": meta["first_seq"], "last_seq": meta["last_seq"]}
             self._pyramid.finish(whose)
@@ -147,11 +157,26 @@ class PartWriter:
                 self._start_pyramid()
             for start in range(0, table.num_rows, self._most_rows):
                 rows = table.slice(start, self._most_rows)
-                self._writer.write_table(rows, row_group_size=self._most_rows)
+                self._writer.write_table(self._whole(rows), row_group_size=self._most_rows)
                 if self._pyramid is not None:
-                    self._pyramid.add(rows)
+                    self._blocks.append(rows)
+                    if sum(block.num_rows for block in self._blocks) >= PYRAMID_BLOCK_ROWS:
+                        self._add_block()
             self.rows += table.num_rows
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        """With the columns that are the same in all rows, and in the order of the schema."""
+        n = rows.num_rows
+        for name, value in self._constants.items():
+            column = from_numpy(np.full(n, value)) if isinstance(value, int) else constant(str(value), n)
+            rows = rows.append_column(name, column)
+        return rows
+
+    def _add_block(self) -> None:
+        if self._pyramid is not None and self._blocks:
+            self._pyramid.add(pa.concat_tables(self._blocks))
+        self._blocks = []
 
     def _start_pyramid(self) -> None:
         numbers = [f.name for f in self._schema if type_codes(f.type) != "x" or f.name == "time"]

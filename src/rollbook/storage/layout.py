@@ -2,8 +2,10 @@
 
     data/<table>/<writer>.L00.S003.<first seq>.parquet     rows of stream 3 of lane 0, in order
     data/<table>/<writer>.L00.F.<first seq>.parquet        rows from chunk frames of lane 0
-    data/<table>/<writer>.L00.R.<first seq>.parquet        rare rows of lane 0, one line per key
     data/<table>/merged.<number>.parquet                   small groups of all writers, merged when the run was finished
+    data/metrics/wide/<writer>.L00.S003.<first seq>.parquet    metrics with a column a key
+    data/metrics/long/<writer>.L00.R.<first seq>.parquet       metrics of rare rows and small groups, one line a value
+    data/abandoned.parquet                                 (writer, lane, seq) of all rows that rewinds abandoned
     data/pyramid/<table>.<part>.pyr                        levels of a large part
     data/fills/…                                           device values that came after their row
     data/marks/…                                           dump marks and the like
@@ -18,21 +20,32 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import struct
 
+from rollbook.errors import Damaged
 from rollbook.files import sync_folder
+from rollbook.journal.files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "CONSTANTS",
     "HIDDEN_TABLES",
+    "LONG",
     "METADATA_KEY",
     "RESERVED",
+    "WIDE",
     "PartName",
     "data_folder",
+    "irregular",
+    "is_regular",
     "journal_folder",
+    "own_files",
+    "part_folder",
+    "part_folders",
     "read_metadata",
     "replace_file",
     "sound_key",
@@ -48,6 +61,13 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns beside the clocks that every table may have; a value of that name is stored as value/<name>."""
 
 METADATA_KEY = "rollbook"
+
+WIDE, LONG = "wide", "long"
+"""The two forms of metrics, and the folders they lie in: a column a key, and a line a value."""
+
+CONSTANTS = ("scope", "at", "attempt", "writer", "lane")
+"""Columns that are the same in all rows of most parts. Files have them for other programs; we know them from the
+description."""
 
 _NAME = re.compile(r"(?P<writer>[^/]+)\.L(?P<lane>\d{2,})\.(?P<kind>S\d{3,}|F|R)\.(?P<first>\d+)\.parquet")
 _TABLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -100,11 +120,66 @@ def table_folder(run: str | os.PathLike[str], table: str) -> str:
     return os.path.join(run, "data", table)
 
 
+def part_folder(run: str | os.PathLike[str], table: str, group: str) -> str:
+    """Where a part is written: metrics lie apart by form, so that one glob reads all files of a form."""
+    folder = table_folder(run, table)
+    if table != "metrics":
+        return folder
+    return os.path.join(folder, LONG if group[:1] == "R" else WIDE)
+
+
+def part_folders(run: str | os.PathLike[str], table: str) -> list[str]:
+    """All folders that hold sealed parts of a table; format 1 had both forms of metrics in one."""
+    folder = table_folder(run, table)
+    return [folder] if table != "metrics" else [folder, os.path.join(folder, WIDE), os.path.join(folder, LONG)]
+
+
+def irregular(run: str | os.PathLike[str]) -> list[str]:
+    """What lies below data/ and is neither a file nor a folder: links, pipes, devices. Nobody follows or opens them."""
+    data = data_folder(run)
+    if os.path.islink(data):
+        return [data]
+    found: list[str] = []
+    folders = [data]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != "aside":  # where repair has put such things
+                            folders.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        found.append(entry.path)
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def is_regular(path: str) -> bool:
+    """Whether a path is a regular file itself, not a link to one."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def own_files(folder: str) -> list[str]:
+    """The names of the regular files in a folder, sorted; none if it is a link or not there."""
+    if os.path.islink(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+
+
 def table_names(run: str | os.PathLike[str]) -> list[str]:
     """The tables that have a folder of sealed parts."""
     try:
         with os.scandir(data_folder(run)) as entries:
-            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES and "." not in e.name)
+            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+            return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
     except OSError:
         return []
 
@@ -142,7 +217,7 @@ def read_metadata(path: str) -> dict[str, Any] | None:
     None if the file is no Parquet file of ours. Light enough for a process that never loads pyarrow.
     """
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 8))
             tail = file.read(8)
@@ -151,7 +226,7 @@ def read_metadata(path: str) -> dict[str, Any] | None:
             length = min(int(struct.unpack("<I", tail[:4])[0]), size - 8)
             file.seek(size - 8 - length)
             footer = file.read(length)
-    except OSError:
+    except (OSError, Damaged):
         return None
     marker = (
         METADATA_KEY.encode() + b"\x18"

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.storage.columns import strings
-from rollbook.storage.layout import METADATA_KEY, PartName, table_folder
+from rollbook.storage.layout import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.tabulate import Meta
 
 __all__ = ["Part", "PartShelf", "covers_of", "uncovered"]
@@ -25,14 +26,15 @@ class Part:
     Attributes:
       path, name: where it is, and its name taken apart.
       meta: what it holds; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
-      rows, schema: as the footer says.
+      rows: how many.
+      schema: of the columns that say something; those that are the same in all rows stand in `meta` and are not read.
 
     Raises:
       FileNotFoundError: it has been merged into another one; list again.
       Damaged: no Parquet file, or not one of ours.
     """
 
-    __slots__ = ("_footer", "_stat", "_words", "meta", "name", "path", "rows", "schema")
+    __slots__ = ("_footer", "_names", "_stat", "_words", "meta", "name", "path", "rows", "schema")
 
     def __init__(self, path: str, name: PartName) -> None:
         self.path, self.name = path, name
@@ -41,7 +43,7 @@ class Part:
         self._words: dict[str, list[pa.Array]] = {}
         with self._open() as file:
             self._footer = file.metadata
-            self.schema: pa.Schema = file.schema_arrow
+            schema: pa.Schema = file.schema_arrow
         self.rows: int = self._footer.num_rows
         text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
         try:
@@ -52,6 +54,9 @@ class Part:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
         self.meta: Meta = meta
+        self._names: list[str] = schema.names
+        told = {name for name in CONSTANTS if meta.get(name) is not None}
+        self.schema = pa.schema([field for field in schema if field.name not in told]) if told else schema
 
     def is_same(self) -> bool:
         """Whether the file is still the one that was opened."""
@@ -87,7 +92,8 @@ class Part:
         Raises:
           Damaged: the file's content is not what its footer says.
         """
-        names = None if columns is None else [name for name in columns if name in self.schema.names]
+        known = self.schema.names
+        names = known if columns is None else [name for name in columns if name in set(known)]
         threads = self.rows > 50_000
         with self._open() as file:
             try:
@@ -133,7 +139,7 @@ class Part:
         if column not in self.schema.names:
             return self.rows
         assert self._footer is not None
-        index, total = self.schema.names.index(column), 0
+        index, total = self._names.index(column), 0
         for group in range(self._footer.num_row_groups):
             found = self._footer.row_group(group).column(index)
             if found.path_in_schema != column or not found.is_stats_set or not found.statistics.has_null_count:
@@ -145,7 +151,7 @@ class Part:
         """(smallest, largest) of a column in a row group, if the footer knows."""
         assert self._footer is not None
         try:
-            index = self.schema.names.index(column)
+            index = self._names.index(column)
             found = self._footer.row_group(row_group).column(index)
         except (ValueError, IndexError):
             return None
@@ -166,7 +172,7 @@ class PartShelf:
     def __init__(self, run: str) -> None:
         self._run = run
         self._known: dict[str, dict[str, Part]] = {}
-        self._stamps: dict[str, tuple[int, int]] = {}
+        self._stamps: dict[str, list[tuple[int, int]]] = {}
         self._listed: dict[str, list[Part]] = {}
         self.problems: dict[str, str] = {}
 
@@ -176,40 +182,48 @@ class PartShelf:
         Raises:
           FileNotFoundError: a part was replaced while it was being opened; ask again.
         """
-        folder = table_folder(self._run, table)
-        try:
-            stat = os.stat(folder)
-            stamp = (stat.st_mtime_ns, stat.st_ino)
-            if self._stamps.get(table) == stamp:
-                return self._listed[table]
-            with os.scandir(folder) as entries:
-                found = {entry.name: entry for entry in entries}
-        except (FileNotFoundError, NotADirectoryError):
+        stamps, folders = [], []
+        for folder in part_folders(self._run, table):
+            try:
+                stat = os.lstat(folder)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if S_ISDIR(stat.st_mode):  # a link leads out of the run, and is not followed
+                folders.append(folder)
+                stamps.append((stat.st_mtime_ns, stat.st_ino))
+        if not folders:
             self._known.pop(table, None)
             self._stamps.pop(table, None)
             return []
+        if self._stamps.get(table) == stamps:
+            return self._listed[table]
+        found: dict[str, tuple[os.DirEntry[str], PartName]] = {}
+        for folder in folders:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = PartName.parse(entry.name)
+                    if name is not None:
+                        found[entry.path] = (entry, name)
         known = self._known.setdefault(table, {})
         for gone in known.keys() - found.keys():
             del known[gone]
-        for name in sorted(found):
-            parsed = PartName.parse(name)
-            if parsed is not None:
-                self._open(known, found[name], parsed)
-        parts = [known[name] for name in sorted(known)]
+        for path in sorted(found):
+            self._open(known, *found[path])
+        parts = [known[path] for path in sorted(known, key=lambda path: (os.path.basename(path), path))]
         self._listed[table] = uncovered(parts)
         # A folder that changed within the clock's grain is listed again next time.
-        if time.time_ns() - stamp[0] > 100_000_000:
-            self._stamps[table] = stamp
+        if time.time_ns() - max(changed for changed, _ in stamps) > 100_000_000:
+            self._stamps[table] = stamps
         return self._listed[table]
 
     def _open(self, known: dict[str, Part], entry: os.DirEntry[str], name: PartName) -> None:
-        part = known.get(entry.name)
+        part = known.get(entry.path)
         if part is not None:
             if part.is_same():
                 return
-            del known[entry.name]
+            del known[entry.path]
         try:
-            known[entry.name] = Part(entry.path, name)
+            known[entry.path] = Part(entry.path, name)
             self.problems.pop(entry.path, None)
         except Damaged as err:
             self.problems[entry.path] = str(err)
@@ -260,5 +274,7 @@ def _has(words: pa.Array, word: str) -> bool:
 
 
 def _stat(path: str) -> tuple[int, int, int]:
-    stat = os.stat(path)
+    stat = os.lstat(path)
+    if not S_ISREG(stat.st_mode):
+        raise Damaged(f"{path} is a link or no file at all; parts are regular files")
     return stat.st_size, stat.st_mtime_ns, stat.st_ino

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.journal.files import open_regular
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.layout import data_folder, replace_file
 
@@ -193,7 +194,7 @@ class Pyramid:
 
     def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
         self.path = path
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             if size < _TAIL.size:
                 raise ValueError(f"{path} has {size} bytes and cannot be a pyramid")
@@ -228,7 +229,7 @@ class Pyramid:
         places = [(self.axes + self.keys).index(name) for name in columns]
         n_columns = len(self.axes) + len(self.keys)
         parts: list[list[NDArray]] = [[] for _ in columns]
-        with open(self.path, "rb", buffering=0) as file:
+        with open(open_regular(self.path), "rb", buffering=0) as file:
             for block in blocks:
                 offset, rows = self._blocks[block]
                 sizes = level_sizes(rows)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from rollbook import manifest
+from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
@@ -44,14 +44,10 @@ def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
             (os.path.join(run, "data", "journal", name, "writer.json"), None),
             (os.path.join(run, "data", "writers.json"), name),
         ):
-            try:
-                with open(path, encoding="utf-8") as file:
-                    found = json.load(file)
-            except (OSError, ValueError):
-                continue
-            found = found.get(inside) if inside is not None and isinstance(found, dict) else found
-            if isinstance(found, dict):
-                return found
+            found = read_json(path)
+            writer = found if inside is None else found.get(inside)
+            if isinstance(writer, dict) and writer:
+                return writer
     return {**about, **entry} if "pid" in entry else None
 
 
