@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook import manifest
+from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_best
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
@@ -372,8 +373,21 @@ class Book:
         return table if kind is None else _where(table, "kind", kind)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
-        """The checkpoints, one row each."""
-        return self.table("checkpoints", attempts)
+        """The checkpoints: a row when one was saved, and another one with `kept` = false when it was deleted.
+
+        `is_best` is true for one row: that of the best checkpoint that is still kept.
+        """
+        return with_best(self.table("checkpoints", attempts))
+
+    def checkpoint(self, which: str = "last") -> SavedCheckpoint:
+        """One checkpoint of the effective history that is still there: its path, score, clocks and more.
+
+        Args:
+          which: "last", "best" (by score), or its id.
+        Raises:
+          UnknownKey: there is none.
+        """
+        return find_checkpoint(self.table("checkpoints"), str(which), self.path, self.clocks)
 
     def alerts(self, attempts: Attempts = "effective") -> pa.Table:
         """What health rules found."""

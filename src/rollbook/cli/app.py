@@ -18,6 +18,7 @@ _COMMANDS = {
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
+    "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or say where one lies."),
     "play": ("rollbook.cli.play", "Show or write the video of an episode."),
     "export": ("rollbook.cli.export", "Write a table of a run to a file."),
     "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),

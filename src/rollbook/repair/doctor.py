@@ -155,26 +155,25 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
 def _files_of_rows(folder: str) -> Iterator[str]:
     """Media and checkpoints whose rows are there and whose files are not."""
     from rollbook.book.book import Book
+    from rollbook.book.checkpoints import kept_checkpoints
 
     try:
         book = Book(folder)
+        kept = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
         rows = [
-            *((row["path"], "media", True) for row in _columns(book.media(attempts="all"), "path")),
-            *(
-                (row["path"], "checkpoint", row.get("kept") is not False)
-                for row in _columns(book.checkpoints(attempts="all"), "path", "kept")
-            ),
+            *((row["path"], "media") for row in _columns(book.media(attempts="all"), "path")),
+            *((row["path"], "checkpoint") for row in kept.values()),
         ]
     except (RollbookError, OSError):
         return
-    gone = {path for path, kind, kept in rows if not kept}
-    for path, kind, _ in rows:
-        if isinstance(path, str) and path and path not in gone and not os.path.exists(os.path.join(folder, path)):
+    for path, kind in rows:
+        if isinstance(path, str) and path and not os.path.exists(os.path.join(folder, path)):
             yield f"{folder}: the {kind} {path!r} is not there any more"
 
 
 def _columns(table: Any, *names: str) -> list[dict[str, Any]]:
-    cells = {name: table[name].to_pylist() for name in names if name in table.column_names}
+    chosen = names or ("checkpoint_id", "path", "kept")
+    cells = {name: table[name].to_pylist() for name in chosen if name in table.column_names}
     return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
 
 

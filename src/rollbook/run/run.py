@@ -205,8 +205,18 @@ class Run(Scope):
           higher_is_better: False for a loss.
           rng: keep the random states of this process; a dict names generators of your own to keep as well.
         Returns:
-          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted) its path is None.
+          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted), and after the
+          end of the run, it is false and its path is None.
         """
+        if self.status != "running":
+            from rollbook.capture.checkpoints.saving import Checkpoint
+
+            self.count(
+                "checkpoint_after_finish",
+                message="save_checkpoint() was called after finish(): nothing was saved and the book knows of no such "
+                "checkpoint. Save before the run ends, or go on with it by init(resume='must')",
+            )
+            return Checkpoint("", None, {})
         self.clock(**clocks)
         return self.checkpoints.save(
             state,
@@ -241,13 +251,11 @@ class Run(Scope):
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
-        from rollbook.capture.checkpoints.restoring import Restored, choose, known_clocks, place_of
+        from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint, file_of_checkpoint
+        from rollbook.capture.checkpoints.restoring import Restored, known_clocks, place_of
 
-        table = self.book.checkpoints()
-        times = table["time"].cast("timestamp[ns]").cast("int64").to_pylist() if table.num_rows else []
-        plain = table.drop_columns(["time"]).to_pylist() if table.num_rows else []  # ns have no Python type
-        rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
-        row = choose(rows, which, self._folder)
+        rows = checkpoint_rows(self.book.checkpoints())
+        row = choose_checkpoint(rows, which, self._folder)
         if row is None:
             if self._parts.get("must"):
                 raise NothingToResume(
@@ -263,7 +271,9 @@ class Run(Scope):
             if not rows:
                 self._begin_anew()
             return None
-        restored = Restored(row, self._folder, known_clocks(row, self.writer.clocks), weights_only)
+        restored = Restored(
+            row, file_of_checkpoint(row, self._folder), known_clocks(row, self.writer.clocks), weights_only
+        )
         restored.load()
         self._rewind_to(*place_of(row), restored.id)
         self._set_clocks(restored.clocks)

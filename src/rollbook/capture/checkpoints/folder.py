@@ -162,6 +162,10 @@ class CkptFolder:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+        self.forget(entry)
+
+    def forget(self, entry: dict[str, Any]) -> None:
+        """Strike an entry off the list; its file stays."""
         self.entries.remove(entry)
         self._write_index()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-__all__ = ["Restored", "choose", "file_of", "known_clocks", "place_of"]
+__all__ = ["Restored", "known_clocks", "place_of"]
 
 
 class Restored:
@@ -27,9 +27,9 @@ class Restored:
         raises BadInput: load `path` with what wrote it.
     """
 
-    def __init__(self, row: Mapping[str, Any], folder: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
+    def __init__(self, row: Mapping[str, Any], path: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
         self.id = str(row["checkpoint_id"])
-        self.path = file_of(row, folder)
+        self.path = path
         self.clocks = clocks
         self.score: float | None = row.get("score")
         self.state: Any = None
@@ -63,42 +63,6 @@ class Restored:
 
     def __repr__(self) -> str:
         return f"<Restored {self.id!r} at {self.clocks}>"
-
-
-def file_of(row: Mapping[str, Any], folder: Path) -> Path:
-    """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
-    path = Path(str(row["path"]))
-    return path if path.is_absolute() else folder / path
-
-
-def choose(rows: Iterable[Mapping[str, Any]], which: str, folder: Path) -> Mapping[str, Any] | None:
-    """The checkpoint that "last", "best" or an id means; None if there is none.
-
-    Those that were deleted, by `keep` or by hand, are passed over.
-
-    Args:
-      rows: of the table `checkpoints`, oldest first.
-    """
-    kept: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        identity = str(row["checkpoint_id"])
-        if row.get("kept") is False:
-            kept.pop(identity, None)
-        elif row.get("path") and file_of(row, folder).exists():
-            kept[identity] = row
-    if which in kept:
-        return kept[which]
-    if which == "best":
-        scored = [row for row in kept.values() if _is_score(row.get("score"))]
-        if scored:
-            sign = -1.0 if scored[-1].get("higher_is_better") is False else 1.0
-            return max(scored, key=lambda row: sign * float(row["score"]))
-        return None
-    return list(kept.values())[-1] if which == "last" and kept else None
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, (int, float)) and value == value  # NaN is no score
 
 
 def place_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -48,6 +48,8 @@ class Checkpoint:
       clocks: the clocks as they stood.
       score: as given, None without one.
       is_best: whether its score was the best so far.
+
+    It is false if nothing was saved.
     """
 
     __slots__ = ("clocks", "id", "is_best", "path", "score")
@@ -56,6 +58,10 @@ class Checkpoint:
         self, id: str, path: Path | None, clocks: dict[str, int], score: float | None = None, is_best: bool = False
     ) -> None:
         self.id, self.path, self.clocks, self.score, self.is_best = id, path, clocks, score, is_best
+
+    def __bool__(self) -> bool:
+        """Whether anything was saved."""
+        return self.path is not None
 
     def __repr__(self) -> str:
         where = self.path.name if self.path is not None else None
@@ -88,6 +94,15 @@ class Checkpoints:
         # Held for the books alone, never while a file is written; re-entrant because SIGTERM handlers like to save.
         self._lock = RLock()
         self._pid = os.getpid()
+
+    @property
+    def best_score(self) -> float | None:
+        """The best score among the checkpoints that are kept, those of earlier lives included; None without one."""
+        with self._lock:
+            files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
+            files.refresh()
+            best = files.best()
+        return None if best is None else float(best["score"])
 
     def save(
         self,
@@ -182,6 +197,8 @@ class Checkpoints:
             "higher_is_better": higher_is_better,
         }
         with self._lock:
+            if kind == "external":
+                self._disown(files, self._shown_path(where))
             best = files.best()
             is_best = number is not None and (
                 best is None or (number > best["score"] if higher_is_better else number < best["score"])
@@ -189,6 +206,7 @@ class Checkpoints:
             entry = {
                 "id": identity,
                 "name": where.name if kind != "external" else None,
+                "path": self._shown_path(where),
                 "score": number,
                 "higher_is_better": higher_is_better,
                 "format": kind,
@@ -208,18 +226,27 @@ class Checkpoints:
     def _retire(self, files: CkptFolder, keep: int) -> None:
         with self._lock:
             for entry in files.surplus(int(keep)):
-                if not self._tolerating(f"deleting {entry['name']}", files.delete, entry):
-                    continue
-                row = {
-                    "checkpoint_id": entry["id"],
-                    "path": self._shown_path(files.path / entry["name"]),
-                    "score": entry["score"],
-                    "is_best": False,
-                    "kept": False,
-                    "format": entry["format"],
-                    "higher_is_better": entry["higher_is_better"],
-                }
-                self._record(row, entry["clocks"])
+                # First the word, then the deed: who dies in between leaves a file too many, not a row without its file.
+                self._say_gone(entry, self._shown_path(files.path / entry["name"]))
+                self._tolerating(f"deleting {entry['name']}", files.delete, entry)
+
+    def _disown(self, files: CkptFolder, path: str) -> None:
+        """A file that was registered before holds another checkpoint now: the earlier ones are not there any more."""
+        for entry in [entry for entry in files.entries if entry["name"] is None and entry.get("path") == path]:
+            self._say_gone(entry, path)
+            self._tolerating("the list of checkpoints", files.forget, entry)
+
+    def _say_gone(self, entry: dict[str, Any], path: str) -> None:
+        row = {
+            "checkpoint_id": entry["id"],
+            "path": path,
+            "score": entry["score"],
+            "is_best": False,
+            "kept": False,
+            "format": entry["format"],
+            "higher_is_better": entry["higher_is_better"],
+        }
+        self._record(row, entry["clocks"])
 
     def _record(self, row: dict[str, Any], clocks: Mapping[str, int]) -> None:
         # As columns: clocks given as arguments would become the run's own, which have moved on since (other threads log

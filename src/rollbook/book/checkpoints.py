@@ -1,0 +1,144 @@
+"""The checkpoints of a run as its history stands now: which are still there, which is the best, which the last.
+
+The table has one row when a checkpoint was saved, with what was known then, and one more (`kept` = false) when it was
+deleted, or when somebody wrote over its file. Which one is the best is judged here, when it is asked: a row cannot know
+what came after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import UnknownKey, did_you_mean
+from rollbook.storage.columns import to_numpy
+
+__all__ = [
+    "SavedCheckpoint",
+    "checkpoint_rows",
+    "choose_checkpoint",
+    "file_of_checkpoint",
+    "find_checkpoint",
+    "with_best",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCheckpoint:
+    """One checkpoint that is still there.
+
+    Attributes:
+      id: unique in the run. path: its file or folder, absolute.
+      score: as it was given, None without one. is_best: whether no other that is still there has a better one.
+      clocks: the clocks as they stood. attempt: the life of the run that saved it. time: unix s.
+      format: "ckpt", "torch", "custom" (a function of the user wrote it) or "external" (registered).
+    """
+
+    id: str
+    path: Path
+    score: float | None
+    is_best: bool
+    clocks: dict[str, int]
+    attempt: int
+    time: float
+    format: str
+
+
+def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of the table `checkpoints` as dicts, oldest first, with `time_ns` (unix ns) in place of `time`."""
+    if not table.num_rows:
+        return []
+    times = to_numpy(table["time"])[0].astype("datetime64[ns]").astype(np.int64).tolist()
+    plain = table.drop_columns(["time"]).to_pylist()  # ns have no Python type
+    return [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
+
+
+def file_of_checkpoint(row: Mapping[str, Any], folder: Path) -> Path:
+    """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
+    path = Path(str(row["path"]))
+    return path if path.is_absolute() else folder / path
+
+
+def choose_checkpoint(rows: Iterable[Mapping[str, Any]], which: str, folder: Path) -> Mapping[str, Any] | None:
+    """The row of the checkpoint that "last", "best" or an id means; None if there is none.
+
+    Those that were deleted, by `keep` or by hand, are passed over.
+
+    Args:
+      rows: of the table `checkpoints`, oldest first.
+    """
+    kept = {
+        identity: row
+        for identity, row in kept_checkpoints(rows).items()
+        if row.get("path") and file_of_checkpoint(row, folder).exists()
+    }
+    if which in kept:
+        return kept[which]
+    if which == "best":
+        best = _best(kept)
+        return kept[best] if best is not None else None
+    return list(kept.values())[-1] if which == "last" and kept else None
+
+
+def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[str]) -> SavedCheckpoint:
+    """See `Book.checkpoint`."""
+    rows = checkpoint_rows(table)
+    row = choose_checkpoint(rows, which, folder)
+    if row is None:
+        kept = list(kept_checkpoints(rows))
+        words = "no checkpoint that is still there has a score" if which == "best" and kept else "there is none"
+        raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *kept])}")
+    best = choose_checkpoint(rows, "best", folder)
+    score = row.get("score")
+    return SavedCheckpoint(
+        id=str(row["checkpoint_id"]),
+        path=file_of_checkpoint(row, folder).absolute(),
+        score=float(score) if isinstance(score, (int, float)) and _is_score(score) else None,
+        is_best=best is not None and best["checkpoint_id"] == row["checkpoint_id"],
+        clocks={name: int(row[name]) for name in clocks if row.get(name) is not None},
+        attempt=int(row["attempt"]),
+        time=row["time_ns"] / 1e9,
+        format=str(row.get("format") or ""),
+    )
+
+
+def with_best(table: pa.Table) -> pa.Table:
+    """The table with `is_best` true for one row at most: that of the best checkpoint that is still kept."""
+    names = ("checkpoint_id", "score", "kept", "higher_is_better")
+    if not table.num_rows or any(name not in table.column_names for name in (*names[:2], "is_best")):
+        return table
+    cells = {name: table[name].to_pylist() for name in names if name in table.column_names}
+    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    best = _best(kept_checkpoints(rows))
+    flags = [best is not None and str(row["checkpoint_id"]) == best and row.get("kept") is not False for row in rows]
+    return table.set_column(table.column_names.index("is_best"), "is_best", pa.array(flags, pa.bool_()))
+
+
+def kept_checkpoints(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """By id, those that nothing was said of since they were saved, oldest first."""
+    kept: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        identity = str(row["checkpoint_id"])
+        if row.get("kept") is False:
+            kept.pop(identity, None)
+        else:
+            kept[identity] = row
+    return kept
+
+
+def _best(kept: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The id with the best score, the earlier of two that are equal; which way is better, the newest says."""
+    scored = {identity: row for identity, row in kept.items() if _is_score(row.get("score"))}
+    if not scored:
+        return None
+    sign = -1.0 if list(scored.values())[-1].get("higher_is_better") is False else 1.0
+    return max(scored, key=lambda identity: sign * float(scored[identity]["score"]))
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == value  # NaN is no score

@@ -1,0 +1,61 @@
+"""`rollbook checkpoints`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument
+from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.output import print_rows, remark
+
+
+@click.command()
+@run_argument
+@click.argument("which", required=False)
+@dir_option
+@click.option("--all", "everything", is_flag=True, help="Also those that were deleted.")
+@format_options
+def checkpoints(run: str, which: str | None, root: str, everything: bool, as_json: bool, as_csv: bool) -> None:
+    """List the checkpoints of a run, or print the path of one: "best", "last" or an id.
+
+    \b
+    Examples:
+      rollbook checkpoints last
+      rollbook checkpoints cartpole/ppo --json
+      python evaluate.py "$(rollbook checkpoints cartpole/ppo best)"
+    """
+    from rollbook.book.checkpoints import checkpoint_rows, file_of_checkpoint
+
+    book = find_book(run, root)
+    if which is not None:
+        click.echo(str(book.checkpoint(which).path))
+        return
+    rows: dict[str, dict[str, Any]] = {}
+    for row in checkpoint_rows(book.checkpoints()):
+        if row.get("kept") is False:
+            rows.get(str(row["checkpoint_id"]), {})["state"] = "deleted"
+        else:
+            rows[str(row["checkpoint_id"])] = _line(row, book.clocks, file_of_checkpoint(row, Path(book.path)))
+    shown = [row for row in rows.values() if everything or row["state"] == "kept"]
+    if as_json or as_csv:
+        print_rows(shown, as_json=as_json, as_csv=as_csv)
+        return
+    clocks = [name for name in book.clocks if any(row[name] is not None for row in shown)]
+    print_fitted(shown, ["id", "best", "score", *clocks, "attempt", "state", "path"], width=terminal_width())
+    if not everything and len(rows) > len(shown):
+        remark(f"{len(rows) - len(shown)} more were deleted; --all lists them")
+
+
+def _line(row: dict[str, Any], clocks: tuple[str, ...], path: Path) -> dict[str, Any]:
+    return {
+        "id": row["checkpoint_id"],
+        "best": "best" if row.get("is_best") else "",
+        "score": row.get("score"),
+        **{name: row.get(name) for name in clocks},
+        "attempt": row.get("attempt"),
+        "state": "kept" if path.exists() else "missing",
+        "path": row.get("path"),
+    }
