@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
     from rollbook.run.session import attach, init
-    from rollbook.runs.catalog import RunSet, open
+    from rollbook.runs.catalog import open
+    from rollbook.runs.run_set import RunSet
 
 __all__ = [
     "Book",
@@ -59,7 +60,7 @@ _HOMES = {
     "Run": "rollbook.run.run",
     "Scope": "rollbook.run.scope",
     "Book": "rollbook.book.book",
-    "RunSet": "rollbook.runs.catalog",
+    "RunSet": "rollbook.runs.run_set",
     "open": "rollbook.runs.catalog",
     "__version__": "rollbook._version",
 }

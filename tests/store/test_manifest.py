@@ -80,7 +80,7 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(place: tuple[Any
         at[place[-1]] = odd
         put(root / "p" / f"n-{number}", page)
     runs = rollbook.open(root)
-    assert "good" in [row["name"] for row in runs.table()]
+    assert "good" in [row["name"] for row in runs.rows()]
     for book in runs:
         assert isinstance(book.status, str)
         assert isinstance(book.attempts, list)
@@ -89,7 +89,7 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(place: tuple[Any
         result = CliRunner().invoke(main, command)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         assert "good" in result.output
-    for row in runs.table()[:: max(1, len(runs) // 4)]:
+    for row in runs.rows()[:: max(1, len(runs) // 4)]:
         result = CliRunner().invoke(main, ["show", str(row["path"])])
         assert result.exception is None or isinstance(result.exception, SystemExit), (place, result.exception)
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook import manifest
+from rollbook.book.batch import batch
 from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_best
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
@@ -263,6 +264,38 @@ class Book:
                 found["metrics"],
                 self.context(found["metrics"], attempts),
                 key,
+                x=x,
+                points=points,
+                start=start,
+                stop=stop,
+            ),
+        )
+
+    def batch(
+        self,
+        keys: Sequence[str],
+        *,
+        x: str | None = None,
+        points: int | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        attempts: Attempts = "effective",
+    ) -> dict[str, Series]:
+        """What `series` gives for several keys, read once: {key: Series}, without keys that the book does not hold.
+
+        Raises:
+          AmbiguousKey: a canonical name for several keys. BadInput: points below 1.
+        """
+        if points is not None and points < 1:
+            raise BadInput(
+                f"batch({list(keys)!r:.80}, points={points}): ask for at least 1 point, or None for every row"
+            )
+        return self.files.read(
+            ["metrics"],
+            lambda found: batch(
+                found["metrics"],
+                self.context(found["metrics"], attempts),
+                keys,
                 x=x,
                 points=points,
                 start=start,

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rollbook.errors import RunNotFound
-
 if TYPE_CHECKING:
     from rollbook.book.book import Book
 
@@ -41,7 +39,7 @@ def format_options(command: F) -> F:
 
 
 def find_folder(run: str, root: str) -> str:
-    """The folder of the run that `run` names: a path, an id, project/name (the newest), or "last".
+    """The folder of the run that `run` names: a path, or the words of `RunSet.one`; the newest where several fit.
 
     Raises:
       RunNotFound: nothing of that name, with what is there.
@@ -50,19 +48,9 @@ def find_folder(run: str, root: str) -> str:
         return os.path.abspath(run)
     if os.path.isdir(os.path.join(run, "data")):  # a run that lost its run.json
         return os.path.abspath(run)
-    rows = _newest_first(root)
-    for row in rows:
-        if run == "last" or run in (row["id"], row["name"], f"{row['project']}/{row['name']}"):
-            return str(row["path"])
-    known = ", ".join(dict.fromkeys(f"{row['project']}/{row['name']}" for row in rows[:8])) or "no runs at all"
-    raise RunNotFound(f"no run {run!r} below {os.path.abspath(root)}; found {known}. Pass its folder, or --dir")
-
-
-def _newest_first(root: str) -> list[dict[str, Any]]:
     from rollbook.runs.catalog import open as open_runs
 
-    rows = open_runs(root).table()
-    return sorted(rows, key=lambda row: row.get("created") or 0, reverse=True)
+    return str(open_runs(root).one(run, newest=True).path)
 
 
 def find_book(run: str, root: str) -> Book:

@@ -32,7 +32,7 @@ def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: b
     problems = runs.problems
     if where:
         runs = runs.where(where)
-    found = sorted(runs.table(), key=lambda row: row.get("created") or 0, reverse=True)
+    found = sorted(runs.rows(), key=lambda row: row.get("created") or 0, reverse=True)
     shown = found[:limit]
     if as_json or as_csv:
         print_rows(shown, as_json=as_json, as_csv=as_csv)

@@ -1,119 +1,85 @@
-"""Conditions on runs: a small language, read with Python's own parser and walked, never executed."""
+"""Conditions on runs, in SQL: `config.lr < 3e-4 and status = 'finished' and tags has 'paper'`. DuckDB decides."""
 
 from __future__ import annotations
 
-import ast
-import operator
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from rollbook._optional import need
+from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
+from rollbook.runs.fields import check_field, column_of, value_at
+from rollbook.storage.columns import strings
 
-__all__ = ["Condition", "value_at"]
-
-_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: b is not None and a in b,
-    ast.NotIn: lambda a, b: b is None or a not in b,
-    ast.Is: lambda a, b: a is b or a == b,
-    ast.IsNot: lambda a, b: not (a is b or a == b),
-}
-_WORDS = {"null": None, "true": True, "false": False}
-_HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+(\"[^\"]*\"|'[^']*'|-?[\w.]+)")
+__all__ = ["holds"]
 
 
-class Condition:
-    """A condition over nested mappings.
+def holds(text: str, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """For which of these runs a condition is true. Where a run has nothing to compare, it is not.
 
-    Args:
-      text: comparisons of dotted names with constants, joined by and, or, not and brackets; `name has "x"` is `"x" in
-    name`. Raises:
-      BadInput: it is no such condition.
+    Raises:
+      BadInput: it cannot be read; it names a field that no run has; or it compares things that have no order.
     """
+    asked = f"where={text!r:.200}"
+    expression = condition(text)
+    names = {}
+    for path in expression.columns:
+        name = ".".join(path)
+        check_field(name, rows, asked)
+        names[path] = name
+    if not rows:
+        return []
+    duckdb = need("duckdb", extra="sql", why="where()")
+    table, view, mixed = _columns(names, rows)
+    try:
+        with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+            connection.register("fields", table)
+            query = f"select coalesce(({expression.text})::boolean, false) from (select {view} from fields) as runs"
+            return [bool(row[0]) for row in connection.execute(query).fetchall()]
+    except duckdb.Error as err:
+        said = str(err).strip().partition("\n")[0]
+        odd = f" Runs disagree about what {', '.join(mixed)} is, so it is compared as text." if mixed else ""
+        raise BadInput(f"{asked} cannot be answered: {said}.{odd}") from None
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        try:
-            tree = ast.parse(_HAS.sub(r"(\2 in \1)", text.strip()), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-            raise BadInput(f"the condition {text!r} cannot be read: {err}. {_HINT}") from None
-        self._check(tree)
-        self._tree = tree
 
-    def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether it is true of `row`. Comparing things that have no order is false."""
-        return bool(_value(self._tree, row))
-
-    def _check(self, node: ast.AST) -> None:
-        if isinstance(node, ast.BoolOp):
-            children: list[ast.AST] = list(node.values)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
-            children = [node.operand]
-        elif isinstance(node, ast.Compare):
-            children = [node.left, *node.comparators]
-        elif isinstance(node, ast.Attribute):
-            children = [node.value]
-        elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            children = list(node.elts)
-        elif isinstance(node, (ast.Name, ast.Constant)):
-            children = []
+def _columns(
+    names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, Any]]
+) -> tuple[pa.Table, str, list[str]]:
+    """The named fields as flat columns, SQL that gives them their dotted names again, and which became text."""
+    arrays: list[pa.Array] = []
+    tree: dict[str, Any] = {}
+    mixed: list[str] = []
+    for place, (path, name) in enumerate(names.items()):
+        values = [value_at(row, name) for row in rows]
+        column = f'"{place}"'
+        if name == "tags":
+            array = strings(["\x1f".join(map(str, value or ())) for value in values])
+            column = f"string_split({column}, '\x1f')"
         else:
-            raise BadInput(f"the condition {self.text!r} uses {type(node).__name__.lower()}, which it may not. {_HINT}")
-        for child in children:
-            self._check(child)
+            array, as_text = column_of(values)
+            if as_text:
+                mixed.append(name)
+        arrays.append(array)
+        branch = tree
+        for part in path[:-1]:
+            branch = branch.setdefault(part, {})
+            if not isinstance(branch, dict):
+                raise BadInput(f"{name!r} is asked for as a value and as a group of values; ask for one of them")
+        branch[path[-1]] = column
+    if not arrays:
+        return pa.table({"none": pa.nulls(len(rows))}), "1", mixed
+    table = pa.Table.from_arrays(arrays, names=[str(place) for place in range(len(arrays))])
+    return table, ", ".join(f"{_packed(inner)} as {_quoted(name)}" for name, inner in tree.items()), mixed
 
 
-_HINT = "Write it like: config.lr < 3e-4 and status == 'finished' and tags has 'paper'"
+def _packed(tree: Any) -> str:
+    if not isinstance(tree, dict):
+        return str(tree)
+    return "struct_pack(" + ", ".join(f"{_quoted(name)} := {_packed(inner)}" for name, inner in tree.items()) + ")"
 
 
-def value_at(row: Mapping[str, Any], name: str) -> Any:
-    """The value at a dotted name; None where the way there ends. A key that contains dots itself is found too."""
-    found: Any = row
-    parts = name.split(".")
-    for place, part in enumerate(parts):
-        if not isinstance(found, Mapping):
-            return None
-        rest = ".".join(parts[place:])
-        if rest in found:
-            return found[rest]
-        found = found.get(part)
-    return found
-
-
-def _value(node: ast.AST, row: Mapping[str, Any]) -> Any:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        return _named(ast.unparse(node), row)
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return [_value(item, row) for item in node.elts]
-    if isinstance(node, ast.UnaryOp):
-        inner = _value(node.operand, row)
-        if isinstance(node.op, ast.Not):
-            return not inner
-        return -inner if isinstance(inner, (int, float)) else None
-    if isinstance(node, ast.BoolOp):
-        if isinstance(node.op, ast.And):
-            return all(_value(part, row) for part in node.values)
-        return any(_value(part, row) for part in node.values)
-    assert isinstance(node, ast.Compare)  # all that _check lets through
-    left = _value(node.left, row)
-    for kind, right_node in zip(node.ops, node.comparators, strict=True):
-        right = _value(right_node, row)
-        try:
-            if not _COMPARE[type(kind)](left, right):
-                return False
-        except TypeError:  # None < 3, "a" < 3
-            return False
-        left = right
-    return True
-
-
-def _named(name: str, row: Mapping[str, Any]) -> Any:
-    return _WORDS[name] if name in _WORDS else value_at(row, name)
+def _quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

@@ -32,7 +32,7 @@ class RunRow:
 
     Attributes:
       key: its name in the API; folder: where it lies.
-      about: the row of `RunSet.table()`.
+      about: the row of `RunSet.rows()`.
       stamp: of its run.json.
     """
 
@@ -173,7 +173,7 @@ class Catalogue:
         if known is not None and known.stamp == stamp and not _may_change(known):
             return known
         try:
-            (about,) = open_runs(folder).table()
+            (about,) = open_runs(folder).rows()
         except (RollbookError, OSError, ValueError):
             return None
         if known is not None and known.stamp == stamp and known.about == about:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import time
 from collections import Counter
@@ -14,7 +13,7 @@ import msgspec
 
 from rollbook._version import __version__
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.runs.conditions import Condition
+from rollbook.runs.conditions import holds
 from rollbook.server.catalogue import RunRow, Snapshot
 from rollbook.server.cells import plain
 from rollbook.server.columns import (
@@ -209,32 +208,19 @@ def _filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | N
         return name
 
     plain_text = _METRIC_CALL.sub(named, text)
+
+    def seen(row: RunRow) -> Mapping[str, Any]:
+        """What is known of a run, and its metrics where the condition asks for some."""
+        if not calls:
+            return row.about
+        facts = known(row)
+        return {**row.about, **{name: value_of(column, row, facts) for name, column in calls.items()}}
+
     try:
-        wanted = Condition(plain_text)
+        chosen = holds(plain_text, [seen(row) for row in rows])
     except BadInput as err:
-        raise Refused(
-            "bad_input", str(err), "Between two conditions stands and or or; texts stand in quotes.", _place(text)
-        ) from None
-
-    def holds(row: RunRow) -> bool:
-        about: Mapping[str, Any] = row.about
-        if calls:
-            facts = known(row)
-            about = {**about, **{name: value_of(column, row, facts) for name, column in calls.items()}}
-        return wanted.holds(about)
-
-    return [row for row in rows if holds(row)]
-
-
-def _place(text: str) -> int | None:
-    """Where a condition cannot be read, as far as Python's parser says."""
-    try:
-        ast.parse(re.sub(r"(?<=\s)has(?=\s)", "in ", text.strip()), mode="eval")
-    except SyntaxError as err:
-        return max(0, (err.offset or 1) - 1)
-    except (ValueError, RecursionError, MemoryError):
-        return 0
-    return None
+        raise Refused("bad_input", str(err), "Texts stand in single quotes, names of keys in double ones.") from None
+    return [row for row, wanted in zip(rows, chosen, strict=True) if wanted]
 
 
 def _hint(rows: list[RunRow], text: str) -> str | None:

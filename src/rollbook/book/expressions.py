@@ -1,0 +1,156 @@
+"""SQL expressions that users give as `where` and `order_by`: read with DuckDB's own parser, and kept in their place.
+
+A text is taken only if it is one expression: no further statement, no query inside, nothing that reads a file. So it
+can stand in a query of ours and say nothing but what it was asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.errors import BadInput
+
+__all__ = ["Expression", "condition", "ordering"]
+
+_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+_HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+$")
+_WORDS = re.compile(r"(?<![\w.])(None|True|False)(?![\w.(])")
+_RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # a field of runs and a word of SQL
+_PYTHON = {"None": "null", "True": "true", "False": "false"}
+_IS_NULL = re.compile(r"(==|=|!=|<>|\bis\s+not|\bis)\s*null\b", re.IGNORECASE)
+_REFUSED = {
+    "SUBQUERY": "a query inside",
+    "WINDOW": "a window over rows",
+    "STAR": "a star",
+    "PARAMETER": "a parameter",
+    "LAMBDA": "a function of its own",
+}
+_EMPTY = ("where_clause", "having", "qualify", "sample")
+
+
+class Expression:
+    """One expression that may stand in a query of ours.
+
+    Attributes:
+      text: as SQL.
+      columns: the columns that it names, each as its parts: `config.lr` is ("config", "lr").
+    """
+
+    def __init__(self, text: str, columns: tuple[tuple[str, ...], ...]) -> None:
+        self.text, self.columns = text, columns
+
+
+def condition(text: str, *, where: str = "where") -> Expression:
+    """A condition in SQL, such as "reward > 1 and key like 'train/%'".
+
+    `tags has 'a'`, `==`, None, True and False are understood, too.
+
+    Args:
+      text: the condition.
+      where: how the caller's argument is called, for the error.
+    Raises:
+      BadInput: it is not one expression.
+    """
+    if not text.strip():
+        raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
+    sql = f"({_spelled(text)}\n)"  # the line ends a comment, so that nothing behind it is swallowed
+    (found,) = _expressions(f"select {sql}", text, where, expected=1)
+    return Expression(sql, found)
+
+
+def ordering(text: str, *, where: str = "order_by") -> Expression:
+    """What rows are ordered by, such as "reward desc, time".
+
+    Raises:
+      BadInput: it is not a list of expressions.
+    """
+    node = _select(f"select 1 order by {text}\n", text, where)
+    modifiers = node.get("modifiers") or []
+    if [m.get("type") for m in modifiers] != ["ORDER_MODIFIER"]:
+        raise BadInput(f"{where}={text!r} is more than an order of rows. Write it like: reward desc, time")
+    columns = [_columns(order["expression"], text, where) for order in modifiers[0]["orders"]]
+    return Expression(f"{text}\n", tuple(path for each in columns for path in each))
+
+
+def _spelled(text: str) -> str:
+    """The condition as SQL; what stands in quotes is left alone."""
+    pieces = _QUOTED.split(text.strip())
+    for n in range(0, len(pieces), 2):
+        piece = _WORDS.sub(lambda match: _PYTHON[match.group(1)], pieces[n])
+        pieces[n] = _IS_NULL.sub(
+            lambda match: "is not null" if match.group(1).lower() in ("!=", "<>", "is not") else "is null", piece
+        )
+        pieces[n] = _RESERVED.sub('"group"', pieces[n])
+        has = _HAS.search(pieces[n])
+        if has and n + 1 < len(pieces):
+            pieces[n] = f"{pieces[n][: has.start()]}list_contains({has.group(1)}, "
+            pieces[n + 1] = "'" + pieces[n + 1][1:-1] + "')"
+    return "".join(pieces)
+
+
+def _expressions(query: str, text: str, where: str, *, expected: int) -> list[tuple[tuple[str, ...], ...]]:
+    node = _select(query, text, where)
+    chosen = node.get("select_list") or []
+    if len(chosen) != expected or node.get("modifiers"):
+        raise BadInput(f"{where}={text!r} is more than one condition. {_HINT}")
+    return [tuple(_columns(each, text, where)) for each in chosen]
+
+
+_HINT = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'paper'"
+
+
+def _select(query: str, text: str, where: str) -> dict[str, Any]:
+    """The only statement of a query as DuckDB's parser sees it: a bare select, or an error."""
+    try:
+        tree = json.loads(_parsed(query))
+    except Exception as err:  # a text that not even the parser takes, such as one with a NUL
+        raise BadInput(f"{where}={text!r:.200} cannot be read: {err}. {_HINT}") from None
+    if tree.get("error"):
+        said = str(tree.get("error_message") or "").partition("\n")[0]
+        raise BadInput(f"{where}={text!r:.200} cannot be read: {said}. {_HINT}")
+    statements = tree.get("statements") or []
+    node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
+    bare = (
+        node.get("type") == "SELECT_NODE"
+        and (node.get("from_table") or {}).get("type") == "EMPTY"
+        and not any(node.get(name) for name in _EMPTY)
+        and not node.get("group_expressions")
+        and not ((node.get("cte_map") or {}).get("map"))
+    )
+    if not bare:
+        raise BadInput(f"{where}={text!r:.200} is more than one expression. {_HINT}")
+    return node
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(query: str) -> str:
+    duckdb = need("duckdb", extra="sql", why="a condition")
+    with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+        return str(connection.execute("select json_serialize_sql(?)", [query]).fetchone()[0])
+
+
+def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...]]:
+    found: dict[tuple[str, ...], None] = {}
+    for each in _walk(node):
+        refused = _REFUSED.get(str(each.get("class")))
+        if refused:
+            raise BadInput(f"{where}={text!r:.200} uses {refused}, which it may not. {_HINT}")
+        if each.get("class") == "COLUMN_REF":
+            found[tuple(str(part) for part in each["column_names"])] = None
+    return list(found)
+
+
+def _walk(node: Any) -> Iterator[dict[str, Any]]:
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            yield each
+            stack.extend(each.values())
+        elif isinstance(each, list):
+            stack.extend(each)

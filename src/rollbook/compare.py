@@ -1,0 +1,575 @@
+"""Numbers about groups of runs: curves with bands, scores with intervals, and verdicts. Their only home.
+
+Arrays and names in, numbers out: this knows `rollbook.stats` and nothing of files. `RunSet.curves` and `RunSet.compare`
+gather what it needs; tables, plots, reports and the page show what it says and compute nothing again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook import stats
+from rollbook.errors import BadInput
+from rollbook.stats import Aligned, Band, Interval, Plan, Study, Verdict
+
+__all__ = [
+    "Association",
+    "Comparison",
+    "Curves",
+    "Entry",
+    "Group",
+    "GroupCurve",
+    "Line",
+    "Pair",
+    "Study",
+    "association",
+    "compare",
+    "curves",
+]
+
+Floats = npt.NDArray[np.float64]
+_PROFILE_POINTS = 201
+
+
+# -- curves
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run's metric.
+
+    Attributes:
+      x, y: [rows], as logged.
+      crashed: whether the run ended without finishing.
+      path: where the run lies, "" if nowhere.
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    crashed: bool = False
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCurve:
+    """The curve of one group of runs.
+
+    Attributes:
+      label: what the runs have in common.
+      aligned: the runs on the common grid, raw rows included.
+      band: the centre line and its interval at each point.
+      min_P, max_P: [points], the extremes over the runs that have a value there; NaN where none has.
+      paths: where the runs lie, by their names.
+    """
+
+    label: str
+    aligned: Aligned
+    band: Band
+    min_P: Floats
+    max_P: Floats
+    paths: Mapping[str, str]
+
+    @property
+    def n_P(self) -> npt.NDArray[np.int64]:
+        """[points], runs that have a value there."""
+        return self.aligned.n_P
+
+    def legend(self) -> str:
+        """What the line and its band are, and of how many runs."""
+        return f"{self.label}: {self.band.legend()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A metric of groups of runs on one grid.
+
+    Attributes:
+      key, axis, by: the metric, what it runs along, and the field that made the groups ("" for one group).
+      x_P: [points], the grid.
+      groups: in the order of their first runs.
+    """
+
+    key: str
+    axis: str
+    by: str
+    x_P: Floats
+    groups: tuple[GroupCurve, ...]
+
+    def __getitem__(self, label: str) -> GroupCurve:
+        for group in self.groups:
+            if group.label == label:
+                return group
+        raise BadInput(f"no group {label!r}; there are {', '.join(repr(group.label) for group in self.groups)}")
+
+    def sentences(self) -> list[str]:
+        """What a reader of the curves has to know: where n changes, who crashed, who was left out."""
+        many = len(self.groups) > 1
+        return [
+            f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
+        ]
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """In long form, one row per group and point: group, x, centre, low, high, min, max, n, claim."""
+        n = len(self.x_P)
+        parts = {
+            "group": [np.full(n, group.label, dtype=object) for group in self.groups],
+            self.axis: [self.x_P for _ in self.groups],
+            "centre": [group.band.centre_P for group in self.groups],
+            "low": [group.band.low_P for group in self.groups],
+            "high": [group.band.high_P for group in self.groups],
+            "min": [group.min_P for group in self.groups],
+            "max": [group.max_P for group in self.groups],
+            "n": [group.n_P for group in self.groups],
+            "claim": [group.band.claim_P for group in self.groups],
+        }
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+    def seeds(self) -> dict[str, npt.NDArray[Any]]:
+        """Every run in long form, as seaborn likes it: group, run, x, value; points without a value are left out."""
+        groups, runs, xs, values = [], [], [], []
+        for group in self.groups:
+            for name, value_P, present_P in zip(
+                group.aligned.names, group.aligned.values_RP, group.aligned.present_RP, strict=True
+            ):
+                n = int(present_P.sum())
+                groups.append(np.full(n, group.label, dtype=object))
+                runs.append(np.full(n, name, dtype=object))
+                xs.append(self.x_P[present_P])
+                values.append(value_P[present_P])
+        named = {"group": groups, "run": runs, self.axis: xs, self.key: values}
+        return {name: np.concatenate(arrays) if arrays else np.zeros(0) for name, arrays in named.items()}
+
+    def to_pandas(self) -> Any:
+        """`columns()` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """`columns()` as a Polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame({name: values.tolist() for name, values in self.columns().items()})
+
+
+def curves(
+    groups: Mapping[str, Mapping[str, Line]],
+    *,
+    key: str,
+    axis: str,
+    by: str = "",
+    statistic: str = "iqm",
+    points: int = 200,
+    seed: int = 0,
+    level: float = 0.95,
+    draws: int = 1999,
+    **alignment: Any,
+) -> Curves:
+    """Groups of runs on one grid, each with its centre, interval and extremes.
+
+    Args:
+      groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are told of.
+      key, axis, by: see `Curves`.
+      statistic: "iqm", "mean" or "median".
+      points: of the grid, over the range of all runs.
+      seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
+      level, draws: of the intervals.
+      alignment: see `stats.align`.
+    Raises:
+      BadInput: no run has a row, or alignment that clashes.
+    """
+    lines = {label: dict(runs) for label, runs in groups.items()}
+    with_rows = [line for runs in lines.values() for line in runs.values() if len(line.x)]
+    if not with_rows:
+        raise BadInput(f"curves of {key!r}: none of the runs has a row of it along {axis!r}")
+    alignment.setdefault("nan", "keep")
+    grid = alignment.pop("grid", None)
+    if grid is None:
+        spans = [np.sort(line.x[np.isfinite(line.x)].astype(np.float64)) for line in with_rows]
+        grid = stats.common_grid(
+            [span for span in spans if len(span)], points, span=alignment.pop("span", "any"),
+            spacing=alignment.pop("spacing", "linear"),
+        )  # fmt: skip
+    made = []
+    for label, runs in lines.items():
+        if not any(len(line.x) for line in runs.values()):
+            continue
+        aligned = stats.align(
+            {name: (line.x, line.y) for name, line in runs.items()},
+            grid=grid,
+            crashed=[name for name, line in runs.items() if line.crashed],
+            **alignment,
+        )
+        rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
+        finite_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
+        band = stats.band(finite_RP, statistic, rng=rng, level=level, draws=draws)
+        low, high = _extremes(finite_RP)
+        made.append(GroupCurve(label, aligned, band, low, high, {name: line.path for name, line in runs.items()}))
+    return Curves(key, axis, by, np.asarray(grid, dtype=np.float64), tuple(made))
+
+
+def _extremes(values_RP: Floats) -> tuple[Floats, Floats]:
+    nothing = np.isnan(values_RP).all(axis=0)
+    low = np.where(np.isnan(values_RP), np.inf, values_RP).min(axis=0)
+    high = np.where(np.isnan(values_RP), -np.inf, values_RP).max(axis=0)
+    return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high)
+
+
+# -- scores
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run of a comparison.
+
+    Attributes:
+      group, name: its group and what it is called.
+      seed: its seed; None if it has none.
+      task: "" where there is only one.
+      score: None where the run has no value of the metric.
+      crashed, running: how it stands.
+    """
+
+    group: str
+    name: str
+    seed: int | None
+    task: str
+    score: float | None
+    crashed: bool = False
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The scores of one group.
+
+    Attributes:
+      label: what the runs have in common.
+      scores_RT: [seeds, tasks]; NaN where a seed has no score of a task.
+      names: [seeds]; the runs (of several tasks: the seeds) in the order in which they were begun.
+      interval: of the statistic.
+      crashed, running, without_score: names of the runs that ended badly, go on, or have no value of the metric.
+    """
+
+    label: str
+    scores_RT: Floats
+    names: tuple[str, ...]
+    interval: Interval | None
+    crashed: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    without_score: tuple[str, ...] = ()
+
+    @property
+    def seeds_R(self) -> Floats:
+        """[seeds], the mean over tasks of each seed that has all of them."""
+        complete: Floats = self.scores_RT[~np.isnan(self.scores_RT).any(axis=1)].mean(axis=1)
+        return complete
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two groups beside each other.
+
+    Attributes:
+      a, b: their labels.
+      difference: of the means over seeds, a minus b; NaN where one has none.
+      improvement: probability that a seed of a scores more than a seed of b (averaged over tasks), ties count half.
+      evidence: e-value against "both are alike" without a plan; may be looked at any time, 20 decides. None: no pairs.
+      verdict: by the plan of looks; None without one.
+    """
+
+    a: str
+    b: str
+    difference: float
+    improvement: float
+    evidence: float | None
+    verdict: Verdict | None = None
+
+    def sentence(self) -> str:
+        """The answer first, then how sure it is."""
+        if self.verdict is not None:
+            return self.verdict.sentence()
+        if math.isnan(self.difference):
+            return f"{self.a} and {self.b}: not decided; one of them has no finished seed with a score."
+        better, worse = (self.a, self.b) if self.difference > 0 else (self.b, self.a)
+        if self.evidence is not None and self.evidence >= stats.DECIDES:
+            return (
+                f"{better} is better than {worse}: evidence {self.evidence:.3g} (20 decides), which may be looked at "
+                "after every seed."
+            )
+        so_far = "none yet" if self.evidence is None else f"{self.evidence:.3g} of the 20 that decide"
+        return (
+            f"{self.a} and {self.b}: not decided. {better} is ahead by {abs(self.difference):.4g}; evidence {so_far}. "
+            "Make a plan before the next seeds (plan=…) for an answer with fewer of them."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Groups of runs compared by one score.
+
+    Attributes:
+      metric, by, how: the key, the field that made the groups, and how a run's metric became one number.
+      tasks: names of the tasks, ("",) for one.
+      statistic: of the intervals.
+      groups, pairs: in the order of the groups' first runs.
+      thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, a row a group.
+      study: the plan and its looks, None without a plan.
+      notes: what a reader has to know: who was left out and why, what is not on one scale.
+      preliminary: whether more draws of the resamples are on their way.
+    """
+
+    metric: str
+    by: str
+    how: str
+    tasks: tuple[str, ...]
+    statistic: str
+    groups: tuple[Group, ...]
+    pairs: tuple[Pair, ...]
+    thresholds_H: Floats
+    profiles_GH: Floats
+    study: Study | None = None
+    notes: tuple[str, ...] = ()
+    preliminary: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """Verdicts first, then the intervals, then the notes."""
+        said = [pair.sentence() for pair in self.pairs]
+        said += [f"{g.label}: {g.interval.sentence(self.metric)}" for g in self.groups if g.interval is not None]
+        return [*said, *self.notes]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a group: group, n, estimate, low, high, method, claim, crashed, running."""
+        return [
+            {
+                "group": group.label,
+                "n": len(group.seeds_R),
+                self.statistic: None if group.interval is None else group.interval.estimate,
+                "low": None if group.interval is None else group.interval.low,
+                "high": None if group.interval is None else group.interval.high,
+                "method": "" if group.interval is None else group.interval.method,
+                "claim": None if group.interval is None else group.interval.claim,
+                "crashed": len(group.crashed),
+                "running": len(group.running),
+            }
+            for group in self.groups
+        ]
+
+    def to_pandas(self) -> Any:
+        """`table()` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table())
+
+
+def compare(
+    entries: Sequence[Entry],
+    *,
+    metric: str,
+    by: str,
+    how: str,
+    normalise: Any = None,
+    statistic: str | None = None,
+    study: Study | None = None,
+    planned: bool = False,
+    delta: float | None = None,
+    floor: float | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Groups of runs compared by one score; see `RunSet.compare`.
+
+    Args:
+      entries: the runs, in the order in which they were begun.
+      study: a plan and its looks so far; None with `planned` makes a plan now.
+      delta, floor: of a new plan; `floor` is what crashed runs are worth everywhere.
+    Raises:
+      BadInput: no run has a score; groups that differ from the plan's.
+    """
+    if study is not None and floor is None:
+        floor = study.plan.floor
+    tasks = tuple(dict.fromkeys(entry.task for entry in entries))
+    labels = tuple(dict.fromkeys(entry.group for entry in entries))
+    if not any(entry.score is not None for entry in entries):
+        raise BadInput(f"compare({metric!r}): none of the {len(entries)} runs has a finite value of it")
+    statistic = statistic or ("mean" if len(tasks) == 1 else "iqm")
+    scale, notes = _scale(tasks, normalise)
+    groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor) for label in labels]
+    groups = [_with_interval(group, statistic, seed) for group in groups]
+    for group in groups:
+        notes += _who_is_missing(group, floor)
+    study = _looked(study, groups, planned, delta, floor, metric)
+    verdicts = {} if study is None else {frozenset(v.pair): v for v in study.verdicts()}
+    pairs = tuple(
+        _pair(a, b, verdicts.get(frozenset((a.label, b.label)))) for a, b in itertools.combinations(groups, 2)
+    )
+    if len(groups) == 1:
+        notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
+    pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
+    thresholds = np.linspace(pooled.min(), pooled.max(), _PROFILE_POINTS) if len(pooled) else np.zeros(0)
+    profiles = np.array(
+        [
+            stats.performance_profile(group.seeds_R if len(tasks) == 1 else complete, thresholds)
+            if len(complete := stats.complete_seeds(group.scores_RT)[0])
+            else np.full(len(thresholds), np.nan)
+            for group in groups
+        ]
+    )
+    return Comparison(
+        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes)
+    )
+
+
+def _scale(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:
+    """{task: (worth 0, worth 1)}, {} to leave scores as they are."""
+    if normalise is None:
+        several = len(tasks) > 1
+        return {}, [
+            f"Scores of {len(tasks)} tasks are not on one scale; say normalise={{task: (random, human)}}."
+        ] if several else []
+    return dict(zip(tasks, stats.anchors_of(tasks, normalise), strict=True)), []
+
+
+def _group(
+    entries: Sequence[Entry],
+    label: str,
+    tasks: tuple[str, ...],
+    scale: Mapping[str, tuple[float, float]],
+    floor: float | None,
+) -> Group:
+    rows: dict[Any, list[float]] = {}
+    crashed, running, lacking = [], [], []
+    for n, entry in enumerate(entries):
+        if entry.running:
+            running.append(entry.name)
+            continue
+        score = entry.score
+        if entry.crashed:
+            crashed.append(entry.name)
+            score = floor
+        elif score is None:
+            lacking.append(entry.name)
+        if score is None:
+            continue
+        if entry.task in scale:
+            zero, one = scale[entry.task]
+            score = (score - zero) / (one - zero)
+        # Over several tasks a seed is one unit; of one task, or without a seed, each run is.
+        unit: Any = entry.name if len(tasks) == 1 or entry.seed is None else f"seed {entry.seed}"
+        row = rows.setdefault(unit, [math.nan] * len(tasks))
+        if not math.isnan(row[tasks.index(entry.task)]):  # the same seed and task once more is a unit of its own
+            row = rows.setdefault((unit, n), [math.nan] * len(tasks))
+        row[tasks.index(entry.task)] = float(score)
+    names = tuple(name if isinstance(name, str) else name[0] for name in rows)
+    scores = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(tasks))
+    return Group(label, scores, names, None, tuple(crashed), tuple(running), tuple(lacking))
+
+
+def _with_interval(group: Group, statistic: str, seed: int) -> Group:
+    complete, left_out = stats.complete_seeds(group.scores_RT)
+    if not len(complete):
+        return group
+    rng = np.random.default_rng([seed, *group.label.encode("utf-8", "surrogatepass")])
+    interval = stats.interval(complete, statistic, rng=rng, left_out=left_out)
+    return Group(group.label, group.scores_RT, group.names, interval, group.crashed, group.running, group.without_score)
+
+
+def _who_is_missing(group: Group, floor: float | None) -> list[str]:
+    said = []
+    if group.crashed and floor is None:
+        said.append(
+            f"{group.label}: {_runs(group.crashed)} ended badly and not among the scores. To leave failures out "
+            "flatters; say floor=… for what a failed run is worth."
+        )
+    elif group.crashed:
+        said.append(f"{group.label}: {_runs(group.crashed)} ended badly and counts as {floor:g}.")
+    if group.running:
+        said.append(f"{group.label}: {_runs(group.running)} still being written; not among the scores yet.")
+    if group.without_score:
+        said.append(f"{group.label}: {_runs(group.without_score)} without a finite value; not among the scores.")
+    return said
+
+
+def _runs(names: Sequence[str]) -> str:
+    return f"{len(names)} run{'s' if len(names) > 1 else ''} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
+
+
+def _looked(
+    study: Study | None, groups: Sequence[Group], planned: bool, delta: float | None, floor: float | None, metric: str
+) -> Study | None:
+    if study is None:
+        if not planned or len(groups) < 2:
+            return None
+        arms = tuple(group.label for group in groups)
+        study = Study(Plan(arms=arms, delta=delta, floor=floor, note=metric))
+    by_label = {group.label: group for group in groups}
+    unknown = [label for label in by_label if label not in study.plan.arms]
+    if unknown:
+        raise BadInput(
+            f"the plan compares {', '.join(study.plan.arms)}; {unknown[0]!r} is not among them. "
+            "A new group needs a new plan"
+        )
+    scores = {arm: by_label[arm].seeds_R if arm in by_label else np.zeros(0) for arm in study.plan.arms}
+    return study.look(scores)
+
+
+def _pair(a: Group, b: Group, verdict: Verdict | None) -> Pair:
+    a_R, b_R = a.seeds_R, b.seeds_R
+    if not len(a_R) or not len(b_R):
+        return Pair(a.label, b.label, math.nan, math.nan, None, verdict)
+    wealth = stats.e_process(a_R, b_R)
+    complete_a, complete_b = stats.complete_seeds(a.scores_RT)[0], stats.complete_seeds(b.scores_RT)[0]
+    return Pair(
+        a.label,
+        b.label,
+        float(a_R.mean() - b_R.mean()),
+        float(stats.probability_of_improvement(complete_a, complete_b)),
+        float(wealth[-1]) if len(wealth) else None,
+        verdict,
+    )
+
+
+# -- which difference goes along with which result
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """How results differ between the values of something.
+
+    Attributes:
+      means: value -> mean result of the runs that have it, None where none has a result.
+      n: value -> runs with a result.
+      explained: the share of the variance of results that goes along with the value, from 0 to 1, corrected for the
+        number of values (epsilon squared); None where no value has two results. It says nothing of causes.
+    """
+
+    means: Mapping[str, float | None]
+    n: Mapping[str, int]
+    explained: float | None
+
+
+def association(results: Mapping[str, Sequence[float | None]]) -> Association:
+    """How results differ between values.
+
+    Args:
+      results: value -> results of the runs that have it, None for runs without one.
+    """
+    known = {value: np.array([r for r in each if r is not None], dtype=np.float64) for value, each in results.items()}
+    filled = [each for each in known.values() if len(each)]
+    means = {value: float(each.mean()) if len(each) else None for value, each in known.items()}
+    counts = {value: len(each) for value, each in known.items()}
+    everything = np.concatenate(filled) if filled else np.zeros(0)
+    freedom = len(everything) - len(filled)
+    total = float(((everything - everything.mean()) ** 2).sum()) if len(everything) else 0.0
+    if len(filled) < 2 or freedom < 1 or total == 0:
+        return Association(means, counts, None)
+    within = sum(float(((each - each.mean()) ** 2).sum()) for each in filled)
+    explained = (total - within - (len(filled) - 1) * within / freedom) / total
+    return Association(means, counts, min(1.0, max(0.0, explained)))

@@ -1,0 +1,139 @@
+"""What differs between runs: configuration (of every attempt), code, packages, machine; and what goes along with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rollbook import manifest
+from rollbook.compare import Association, association
+from rollbook.errors import RollbookError
+from rollbook.runs.fields import leaves
+from rollbook.runs.results import scores_of
+from rollbook.storage.columns import floats, integers, strings
+
+__all__ = ["Diff", "Difference", "diff"]
+
+_LACKING = "(not set)"
+_CODE = ("commit", "branch", "dirty", "diff", "remote")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not the same in all runs.
+
+    Attributes:
+      kind: "config", "code", "packages" or "machine".
+      name: what, such as "config.lr" or "numpy".
+      values: value as text -> ids of the runs that have it, "(not set)" for those that lack it.
+      association: how the result differs between the values; None if no metric was named, or nothing can be said.
+    """
+
+    kind: str
+    name: str
+    values: Mapping[str, tuple[str, ...]]
+    association: Association | None = None
+
+
+class Diff(Sequence[Difference]):
+    """What differs, the differences that go along with the result first.
+
+    Attributes:
+      metric: the key that results were taken from, "" if none.
+      runs: how many runs were compared.
+    """
+
+    def __init__(self, differences: Sequence[Difference], metric: str, runs: int) -> None:
+        self._differences, self.metric, self.runs = list(differences), metric, runs
+
+    def __len__(self) -> int:
+        return len(self._differences)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._differences[place]
+
+    def __repr__(self) -> str:
+        return f"<Diff of {self.runs} runs: {', '.join(d.name for d in self._differences) or 'nothing differs'}>"
+
+    def table(self) -> pa.Table:
+        """One row per difference and value: kind, name, value, runs, n, mean (of the metric), explained."""
+        lines = [(each, value, runs) for each in self._differences for value, runs in each.values.items()]
+        means = [each.association and each.association.means.get(value) for each, value, _ in lines]
+        shares = [each.association and each.association.explained for each, _, _ in lines]
+        columns = {
+            "kind": strings([each.kind for each, _, _ in lines]),
+            "name": strings([each.name for each, _, _ in lines]),
+            "value": strings([value for _, value, _ in lines]),
+            "runs": strings([", ".join(runs) for _, _, runs in lines]),
+            "n": integers([len(runs) for _, _, runs in lines]),
+            "mean": floats(means),
+            "explained": floats(shares),
+        }
+        return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+
+def diff(rows: Sequence[Mapping[str, Any]], metric: str | None, score: Any) -> Diff:
+    """See `RunSet.diff`."""
+    facts = [dict(_facts(row)) for row in rows]
+    names = dict.fromkeys(name for each in facts for name in each)
+    results = None if metric is None else scores_of(rows, metric, score)
+    found = []
+    for kind, name in names:
+        values: dict[str, list[int]] = {}
+        for place, each in enumerate(facts):
+            values.setdefault(each.get((kind, name), _LACKING), []).append(place)
+        if len(values) < 2:
+            continue
+        by_value = {value: tuple(str(rows[place]["id"]) for place in places) for value, places in values.items()}
+        along = None
+        if results is not None:
+            along = association({value: [results[place] for place in places] for value, places in values.items()})
+        found.append(Difference(kind, name, by_value, along))
+    found.sort(key=lambda each: -_explained(each.association, -1.0))
+    return Diff(found, metric or "", len(rows))
+
+
+def _explained(found: Association | None, nothing: float) -> float:
+    return nothing if found is None or found.explained is None else found.explained
+
+
+def _facts(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
+    """((kind, name), value as text) of everything that a run says of how it came about."""
+    try:
+        about = manifest.read(str(row["path"]))
+    except (RollbookError, OSError):
+        return
+    for name, value in leaves(about.get("config") or {}, "config"):
+        yield ("config", name), _text(value)
+    for attempt in about.get("attempts") or ():
+        own = attempt.get("config") if isinstance(attempt, Mapping) else None
+        for name, value in leaves(own, "config") if isinstance(own, Mapping) else ():
+            if _text(value) != _text(_at(about.get("config"), name)):
+                yield ("config", f"attempt {attempt['n']}: {name}"), _text(value)
+    given = about.get("git")
+    git: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    for name in _CODE:
+        if git.get(name) is not None:
+            yield ("code", f"git {name}"), _text(git[name])
+    for name in ("python", "rollbook"):
+        yield ("code", name), _text(about.get(name))
+    packages = about.get("packages")
+    for name, version in packages.items() if isinstance(packages, Mapping) else ():
+        yield ("packages", str(name)), _text(version)
+    yield ("machine", "host"), _text(about.get("host"))
+
+
+def _at(config: Any, name: str) -> Any:
+    value = config
+    for part in name.split(".")[1:]:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
+    return text if len(text) <= 200 else text[:199] + "…"

@@ -1,0 +1,91 @@
+"""What is known of a run without opening it, by dotted names: `status`, `config.lr`, `summary.best`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rollbook.errors import BadInput, did_you_mean
+from rollbook.storage.columns import any_column
+
+__all__ = ["FIELDS", "check_field", "column_of", "field_names", "leaves", "value_at"]
+
+FIELDS = (
+    "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
+    "ended", "host", "config", "summary", "total", "attempts",
+)  # fmt: skip
+"""The fields of run.json that a listing knows; `path` beside them. Each run has all of them, None where unknown."""
+
+_NESTED = ("config", "summary", "total")
+
+
+def value_at(row: Mapping[str, Any], name: str) -> Any:
+    """The value at a dotted name; None where the way there ends. A key that contains dots itself is found too."""
+    value: Any = row
+    parts = name.split(".")
+    for place, part in enumerate(parts):
+        if not isinstance(value, Mapping):
+            return None
+        rest = ".".join(parts[place:])
+        if rest in value:
+            return value[rest]
+        value = value.get(part)
+    return value
+
+
+def leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """The dotted names below a nested mapping with their values; lists are values."""
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, f"{prefix}.{name}")
+    elif prefix.partition(".")[2]:
+        yield prefix, value
+
+
+def field_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Every name that some run has a value for, the fixed fields first."""
+    found = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
+    for row in rows:
+        for nested in _NESTED:
+            found.update(dict.fromkeys(name for name, _ in leaves(row.get(nested), nested)))
+    return list(found)
+
+
+def check_field(name: str, rows: Sequence[Mapping[str, Any]], asked: str) -> None:
+    """See to it that a name means something among these runs.
+
+    Raises:
+      BadInput: no run has such a field; says which there are. An empty set has no configuration to compare with.
+    """
+    first = name.partition(".")[0]
+    if name in ("path", *FIELDS) or (rows and name in rows[0]):
+        return
+    if first in _NESTED and (not rows or any(_has(row, name) for row in rows)):
+        return
+    known = field_names(rows)
+    inner = [other for other in known if other.partition(".")[2] == name]
+    hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
+    quoted = " Text stands in single quotes." if first == name and not inner else ""
+    raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r}.{hint}{quoted}")
+
+
+def _has(row: Mapping[str, Any], name: str) -> bool:
+    return value_at(row, name) is not None or _mentions(row, name)
+
+
+def _mentions(row: Mapping[str, Any], name: str) -> bool:
+    """Whether the way to a name exists, even if its value is None."""
+    first, _, rest = name.partition(".")
+    inner = row.get(first)
+    return isinstance(inner, Mapping) and (rest in inner or (bool(rest) and _mentions(inner, rest)))
+
+
+def column_of(values: Sequence[Any]) -> tuple[pa.Array, bool]:
+    """An Arrow column of what runs have under one name, and whether it had to become text.
+
+    Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.
+    """
+    array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])
+    return array, as_json is not None

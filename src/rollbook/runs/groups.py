@@ -1,0 +1,147 @@
+"""Groups of runs handed to `rollbook.compare`: what a set knows of its runs as names, curves and scores."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rollbook import compare, files
+from rollbook.errors import BadInput, InvalidName
+from rollbook.runs.fields import check_field, value_at
+from rollbook.runs.results import scores_of, series_of
+
+__all__ = ["comparison_of", "curves_of", "plan_path"]
+
+Row = Mapping[str, Any]
+_ENDED_BADLY = ("crashed", "killed", "stale")
+
+
+def curves_of(
+    rows: Sequence[Row],
+    key: str,
+    *,
+    x: str | None,
+    by: str | None,
+    statistic: str,
+    points: int,
+    seed: int,
+    **alignment: Any,
+) -> compare.Curves:
+    """See `RunSet.curves`."""
+    _some(rows, f"curves({key!r})")
+    rows = begun_first(rows)
+    if by is not None:
+        check_field(by, rows, f"curves(by={by!r})")
+    first = series_of(rows, [key], x=x)
+    axis = x or next(series[key].axis for series in first.values() if key in series)
+    series = (
+        first
+        if x is not None
+        else {
+            path: found if key not in found or found[key].axis == axis else series_of([row], [key], x=axis)[path]
+            for row in rows
+            for path, found in [(str(row["path"]), first[str(row["path"])])]
+        }
+    )
+    groups: dict[str, dict[str, compare.Line]] = {}
+    for row in rows:
+        line = series[str(row["path"])].get(key)
+        empty = np.zeros(0)
+        groups.setdefault(_label(row, by), {})[_name(row)] = compare.Line(
+            empty if line is None else line.x,
+            empty if line is None else line.mean,
+            str(row["status"]) in _ENDED_BADLY,
+            str(row["path"]),
+        )
+    return compare.curves(
+        groups, key=key, axis=axis, by=by or "", statistic=statistic, points=points, seed=seed, **alignment
+    )
+
+
+def comparison_of(
+    rows: Sequence[Row],
+    root: str,
+    metric: str,
+    by: str,
+    *,
+    score: Any,
+    x: str | None,
+    task: str | None,
+    normalise: Any,
+    statistic: str | None,
+    plan: str | None,
+    delta: float | None,
+    floor: float | None,
+    seed: int,
+) -> compare.Comparison:
+    """See `RunSet.compare`."""
+    _some(rows, f"compare({metric!r})")
+    rows = begun_first(rows)
+    for field in (by, task):
+        if field is not None:
+            check_field(field, rows, f"compare({metric!r}, by={by!r})")
+    results = scores_of(rows, metric, score, x)
+    entries = [
+        compare.Entry(
+            group=_label(row, by),
+            name=_name(row),
+            seed=row.get("seed") if isinstance(row.get("seed"), int) else None,
+            task="" if task is None else str(value_at(row, task)),
+            score=result,
+            crashed=str(row["status"]) in _ENDED_BADLY,
+            running=str(row["status"]) == "running",
+        )
+        for row, result in zip(rows, results, strict=True)
+    ]
+    how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
+    study = None
+    path = None if plan is None else plan_path(root, plan)
+    asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
+    if path is not None and os.path.exists(path):
+        kept = files.read_json(path)
+        if kept.get("asked") != asked:
+            raise BadInput(
+                f"compare(plan={plan!r}): this plan was made for {kept.get('asked')}, and now {asked} is asked. A plan "
+                "says beforehand what is compared; take another name for another question"
+            )
+        study = compare.Study.from_data(kept["study"])
+    comparison = compare.compare(
+        entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic, study=study,
+        planned=plan is not None, delta=delta, floor=floor, seed=seed,
+    )  # fmt: skip
+    if path is not None and comparison.study is not None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        files.write_json(path, {"asked": asked, "study": comparison.study.as_data()})
+    return comparison
+
+
+def plan_path(root: str, name: str) -> str:
+    """Where the plan of that name is kept: beside the runs, in no run's folder."""
+    if not name or any(c in name for c in "/\\\0") or name.startswith("."):
+        raise InvalidName(f"plan={name!r}: a plan's name becomes a file's name; use letters, digits, - and _")
+    return os.path.join(root, "comparisons", f"{name}.json")
+
+
+def begun_first(rows: Sequence[Row]) -> list[Row]:
+    """In the order in which they were begun."""
+    return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
+
+
+def _label(row: Row, by: str | None) -> str:
+    if by is None:
+        return "all runs"
+    value = value_at(row, by)
+    return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
+
+
+def _name(row: Row) -> str:
+    return f"{row['project']}/{row['name']} {row['id']}"
+
+
+def _some(rows: Sequence[Row], asked: str) -> None:
+    if not rows:
+        raise BadInput(f"{asked}: the set is empty. Look what there is with rollbook.open(…).table()")

@@ -1,0 +1,184 @@
+"""What runs achieved: their metrics as one number each, as series, or as one long table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.book import Book
+from rollbook.book.series import Series
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.runs.fields import check_field, column_of, field_names, value_at
+from rollbook.storage.columns import constant, floats, join_tables
+
+__all__ = ["Score", "metrics_of", "run_table", "score_named", "scores_of", "series_of"]
+
+NDArray = npt.NDArray[Any]
+Row: TypeAlias = Mapping[str, Any]
+Score: TypeAlias = Callable[[NDArray, NDArray], float]
+"""(x, values), both [rows] in order of x with finite values only -> one number."""
+
+_USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
+_WINDOW = re.compile(r"(mean|median|max|min) of the last (\d+(?:\.\d+)?)\s*(%?)")
+_LOW_IS_GOOD = re.compile(r"(^|[/_])(loss|losses|error|regret|cost|kl|seconds|latency)([/_]|$)")
+_WORDS = (
+    "last",
+    "first",
+    "best",
+    "max",
+    "min",
+    "mean",
+    "median",
+    "count",
+    "mean of the last 20",
+    "mean of the last 10%",
+)
+
+
+def score_named(how: Any, key: str) -> Score:
+    """The function that makes one number of a metric's rows.
+
+    Args:
+      how: a word, or a callable (x, values) -> number; see `RunSet.table`.
+      key: the metric; "best" is its lowest value for losses, errors, costs and durations, else its highest.
+    Raises:
+      BadInput: a word that is not understood.
+    """
+    if callable(how):
+        return lambda x, values: float(how(x, values))
+    word = str(how).strip().lower()
+    if word == "best":
+        word = "min" if _LOW_IS_GOOD.search(key) else "max"
+    simple: dict[str, Score] = {
+        "last": lambda x, values: float(values[-1]),
+        "first": lambda x, values: float(values[0]),
+        "max": lambda x, values: float(values.max()),
+        "min": lambda x, values: float(values.min()),
+        "mean": lambda x, values: float(values.mean()),
+        "median": lambda x, values: float(np.median(values)),
+        "count": lambda x, values: float(len(values)),
+    }
+    if word in simple:
+        return simple[word]
+    window = _WINDOW.fullmatch(word)
+    if window is None or float(window.group(2)) <= 0:
+        raise BadInput(f"{key}: {how!r} is not a way to make one number of it.{did_you_mean(word, list(_WORDS))}")
+    reduce: Any = getattr(np, window.group(1))
+    amount = float(window.group(2))
+    if not window.group(3):
+        return lambda x, values: float(reduce(values[-max(1, int(amount)) :]))
+
+    def over_last_part(x: NDArray, values: NDArray) -> float:
+        """Of the rows in the last part of the way, the last row at least."""
+        from_here = x[-1] - (x[-1] - x[0]) * min(amount, 100.0) / 100
+        return float(reduce(values[np.searchsorted(x, from_here) :]))
+
+    return over_last_part
+
+
+def scores_of(rows: Sequence[Row], key: str, how: Any, x: str | None = None) -> list[float | None]:
+    """One number a run; None where it has no finite value of the key.
+
+    Raises:
+      UnknownKey: none of the runs has it.
+    """
+    score = score_named(how, key)
+    series = series_of(rows, [key], x=x)
+    return [_number(series[str(row["path"])].get(key), score) for row in rows]
+
+
+def _number(series: Series | None, score: Score) -> float | None:
+    if series is None:
+        return None
+    finite = np.isfinite(series.mean)
+    if not finite.any():
+        return None
+    number = score(series.x[finite], series.mean[finite])
+    return number if np.isfinite(number) else None
+
+
+def series_of(
+    rows: Sequence[Row], keys: Sequence[str], *, x: str | None = None, **more: Any
+) -> dict[str, dict[str, Series]]:
+    """See `RunSet.series`."""
+    found: dict[str, dict[str, Series]] = {}
+    known: dict[str, None] = {}
+    for row in rows:
+        book = Book(str(row["path"]))
+        found[str(row["path"])] = book.batch(keys, x=x, **more)
+        if len(known) < 1000 and len(found[str(row["path"])]) < len(keys):
+            known.update(dict.fromkeys(book.keys()))
+    missing = [key for key in keys if rows and not any(key in series for series in found.values())]
+    if missing:
+        raise _unknown(missing[0], rows, known)
+    return found
+
+
+def _unknown(key: str, rows: Sequence[Row], known: Mapping[str, Any]) -> UnknownKey:
+    return UnknownKey(f"none of the {len(rows)} runs has a key {key!r}.{did_you_mean(key, list(known))}")
+
+
+def metrics_of(rows: Sequence[Row], keys: Sequence[str] | None, *, x: str | None = None, **more: Any) -> pa.Table:
+    """See `RunSet.metrics`."""
+    tables, known = [], {}
+    for row in rows:
+        book = Book(str(row["path"]))
+        there = set(book.keys()) | set(book.canonical())
+        known.update(dict.fromkeys(there))
+        wanted = None if keys is None else [key for key in keys if key in there]
+        if wanted == []:
+            continue
+        table = book.metrics(wanted, x=x, **more)
+        tables.append(table.add_column(0, "run", constant(str(row["id"]), table.num_rows)))
+    missing = [key for key in keys or () if key not in known]
+    if missing and rows:
+        raise _unknown(missing[0], rows, known)
+    return join_tables(tables) if tables else pa.table({"run": pa.nulls(0, pa.string())})
+
+
+def run_table(
+    rows: Sequence[Row],
+    columns: Sequence[str] | None,
+    metrics: Mapping[str, Any] | Sequence[str] | None,
+    *,
+    x: str | None,
+) -> pa.Table:
+    """See `RunSet.table`."""
+    names = list(columns) if columns is not None else _usual_columns(rows)
+    arrays = []
+    for name in names:
+        check_field(name, rows, f"table(columns=[…, {name!r}])")
+        arrays.append(column_of([_cell(value_at(row, name)) for row in rows])[0])
+    wanted = _wanted(metrics)
+    if wanted:
+        series = series_of(rows, list(wanted), x=x)
+        for key, ways in wanted.items():
+            for how in ways:
+                score = score_named(how, key)
+                names.append(key if len(ways) == 1 else f"{key} {getattr(how, '__name__', how)}")
+                arrays.append(floats([_number(series[str(row["path"])].get(key), score) for row in rows]))
+    return pa.Table.from_arrays(arrays, names=names) if arrays else pa.table({})
+
+
+def _usual_columns(rows: Sequence[Row]) -> list[str]:
+    named = [name for name in field_names(rows) if name.startswith(("config.", "summary."))]
+    return [*_USUAL, *named]
+
+
+def _cell(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _wanted(metrics: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[Any]]:
+    if metrics is None:
+        return {}
+    if isinstance(metrics, str):
+        return {metrics: ["last"]}
+    if not isinstance(metrics, Mapping):
+        return {str(key): ["last"] for key in metrics}
+    return {str(key): list(how) if isinstance(how, (list, tuple)) else [how] for key, how in metrics.items()}

@@ -1,0 +1,338 @@
+"""Many runs: finding, filtering, grouping, and asking all of them at once.
+
+runs = rollbook.open("runs")
+runs.one("cartpole/ppo", seed=3)                       # a Book
+runs.where("config.lr < 3e-4 and status = 'finished'")
+for algorithm, group in runs.group_by("config.algo").items(): ...
+runs.table(metrics={"test/return": "best"})            # an Arrow table, configuration as columns
+runs.sql("select run, max(\"test/return\") from metrics group by all")
+runs.compare("test/return", by="config.algo")          # verdicts and intervals
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
+from rollbook.runs.conditions import holds
+from rollbook.runs.fields import check_field, value_at
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rollbook.book.book import Book
+    from rollbook.book.series import Series
+    from rollbook.compare import Comparison, Curves
+    from rollbook.runs.diff import Diff
+
+__all__ = ["RunSet"]
+
+
+class RunSet(Sequence["Book"]):
+    """Books, in the order of their paths. Immutable; a book is opened when it is asked for.
+
+    Args:
+      rows: one dict per run: path, id, project, name, status, seed, group, job_type, tags, notes, created, ended,
+        attempts (how many), config, summary and more of run.json.
+      root: the folder they were found in.
+      problems: what could not be read below it.
+    Attributes:
+      root, problems: the same.
+    """
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], root: str = "", problems: Sequence[str] = ()) -> None:
+        self._rows, self.root, self.problems = list(rows), root, list(problems)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Book: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> RunSet: ...
+
+    def __getitem__(self, place: int | slice) -> Book | RunSet:
+        if isinstance(place, slice):
+            return RunSet(self._rows[place], self.root)
+        if isinstance(place, str):
+            raise BadInput(f"runs[{place!r}]: runs are numbered; for a name or an id ask runs.one({place!r})")
+        return _book(self._rows[place])
+
+    def __iter__(self) -> Iterator[Book]:
+        return (_book(row) for row in self._rows)
+
+    def __repr__(self) -> str:
+        return f"<RunSet of {len(self._rows)} runs below {self.root}>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict per run; see the class. Cheap: nothing but run.json was read."""
+        return [dict(row) for row in self._rows]
+
+    # -- choosing
+
+    def where(self, condition: str) -> RunSet:
+        """The runs for which a condition holds.
+
+        Args:
+          condition: SQL over the fields of runs (`status`, `seed`, `project`, `config.lr`, `summary.best`, `created`
+            …), such as "config.lr < 3e-4 and status = 'finished'"; also `tags has 'a'`. A run that lacks a field is not
+            chosen by what is asked of it, except by `is null`.
+        Raises:
+          BadInput: it cannot be read, or names a field that no run has.
+        """
+        chosen = holds(condition, self._rows)
+        return self._some([row for row, wanted in zip(self._rows, chosen, strict=True) if wanted])
+
+    def filter(self, wanted: Callable[[dict[str, Any]], bool]) -> RunSet:
+        """The runs for whose row (a dict as in `rows`) `wanted` is true."""
+        return self._some([row for row in self._rows if wanted(dict(row))])
+
+    def group_by(self, field: str) -> dict[Any, RunSet]:
+        """Run sets by the value of a field such as "config.algo", as they appear; None for runs that lack it.
+
+        Raises:
+          BadInput: no run has the field.
+        """
+        check_field(field, self._rows, f"group_by({field!r})")
+        groups: dict[Any, list[Mapping[str, Any]]] = {}
+        for row in self._rows:
+            value = value_at(row, field)
+            groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
+        return {value: self._some(rows) for value, rows in groups.items()}
+
+    def newest(self, n: int | None = None) -> RunSet:
+        """The runs, newest first; at most n of them."""
+        rows = sorted(self._rows, key=_created, reverse=True)
+        return self._some(rows if n is None else rows[:n])
+
+    def last(self) -> Book:
+        """The run that was begun last.
+
+        Raises:
+          RunNotFound: there are none.
+        """
+        if not self._rows:
+            raise RunNotFound(f"last(): there are no runs below {self.root}")
+        return _book(max(self._rows, key=_created))
+
+    def one(self, name: str | None = None, *, newest: bool = False, **fields: Any) -> Book:
+        """The only run that fits, or the newest of those that do.
+
+        Args:
+          name: an id, a name, project/name, name-id, a project, or "last" for the run begun last; the command line
+            means the same by the same words.
+          newest: take the newest where several fit.
+          fields: fields that must be equal: seed=3, status="finished", or a dict for several, config={"lr": 1e-3}.
+        Raises:
+          RunNotFound, AmbiguousRun: none fits, or more than one; both list candidates.
+          BadInput: a field that no run has.
+        """
+        for field in fields:
+            check_field(field, self._rows, f"one({field}=…)")
+        named = self._named(name)
+        fitting = [row for row in named if all(_fits(row.get(field), value) for field, value in fields.items())]
+        if len(fitting) == 1 or (fitting and newest):
+            return _book(max(fitting, key=_created))
+        asked = ", ".join([repr(name)] * (name is not None) + [f"{field}={value!r}" for field, value in fields.items()])
+        listed = fitting or named or self._rows
+        shown = "; ".join(
+            f"{row['project']}/{row['name']} {row['id']} (seed {row.get('seed')}, {row['status']})"
+            for row in listed[:8]
+        )
+        more = f" and {len(listed) - 8} more" if len(listed) > 8 else ""
+        if not fitting:
+            raise RunNotFound(f"one({asked}): no run fits below {self.root}. Candidates: {shown or 'none'}{more}")
+        raise AmbiguousRun(
+            f"one({asked}): {len(fitting)} runs fit. Narrow it with a field or an id, or say newest=True: {shown}{more}"
+        )
+
+    def _named(self, name: str | None) -> list[Mapping[str, Any]]:
+        if name is None:
+            return self._rows
+        found = [row for row in self._rows if _is_named(row, name)]
+        if not found and name == "last":
+            return [max(self._rows, key=_created)] if self._rows else []
+        return found or [row for row in self._rows if row["project"] == name]
+
+    def _some(self, rows: Sequence[Mapping[str, Any]]) -> RunSet:
+        return RunSet(rows, self.root, self.problems)
+
+    # -- asking all of them
+
+    def table(
+        self,
+        columns: Sequence[str] | None = None,
+        metrics: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        x: str | None = None,
+    ) -> pa.Table:
+        """One row a run: fields, configuration and results as columns.
+
+        Args:
+          columns: dotted names such as "seed" and "config.lr"; None takes the usual ones and all of configuration and
+            summary that any run has.
+          metrics: key -> how it becomes one number: "last", "first", "best" (the highest, or the lowest of a loss),
+            "max", "min", "mean", "median", "count", "mean of the last 20", "mean of the last 10%" (also median of),
+            a callable (x, values) -> number, or a list of these; a list of keys means "last". Costs reading those keys.
+          x: the axis of metrics; the run's own by default.
+        Returns:
+          The columns as they were asked for. A metric's column is called as its key, or "<key> <how>" where there are
+          several. null: the run has no such field, key or finite value.
+        Raises:
+          BadInput: a column that no run has; a metric's word that is not understood. UnknownKey: a key of no run.
+        """
+        from rollbook.runs.results import run_table
+
+        return run_table(self._rows, columns, metrics, x=x)
+
+    def series(
+        self,
+        keys: str | Sequence[str],
+        *,
+        x: str | None = None,
+        points: int | None = None,
+        start: float | None = None,
+        stop: float | None = None,
+        attempts: Any = "effective",
+    ) -> dict[str, dict[str, Series]]:
+        """Keys of every run along an axis; each run is read once, whatever the number of keys.
+
+        Args:
+          keys: which; runs that lack one go without it.
+          x, points, start, stop, attempts: see `Book.series`.
+        Returns:
+          {path of the run: {key: Series}}.
+        Raises:
+          UnknownKey: a key that none of the runs has.
+        """
+        from rollbook.runs.results import series_of
+
+        return series_of(self._rows, [keys] if isinstance(keys, str) else list(keys), x=x, points=points, start=start,
+                         stop=stop, attempts=attempts)  # fmt: skip
+
+    def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any) -> pa.Table:
+        """Rows of metrics of all runs, one under the other, with the run's id in the column `run`; see `Book.metrics`.
+
+        Raises:
+          UnknownKey: a key that none of the runs has.
+        """
+        from rollbook.runs.results import metrics_of
+
+        return metrics_of(self._rows, [keys] if isinstance(keys, str) else keys, x=x, **more)
+
+    def sql(self, query: str) -> Any:
+        """The answer of DuckDB to a query over every table of all runs, as a relation.
+
+        Tables are named as in `Book.sql`; each has the columns run (id), project, run_name, run_seed, status and
+        config.<…>
+        beside it. `runs` is the table of the runs themselves. Keys with a slash need quotes: "train/return".
+        Only the tables and keys whose names stand in the query are read.
+
+        Raises:
+          BadInput: DuckDB does not understand the query; its words follow.
+        """
+        from rollbook.runs.sql import ask
+
+        return ask(self._rows, query)
+
+    def diff(self, metric: str | None = None, score: Any = "mean of the last 10%") -> Diff:
+        """What differs between the runs: configuration, code, packages and machine.
+
+        Args:
+          metric: a key; says which difference goes along with which result.
+          score: how a run's metric becomes one number, see `table`.
+        """
+        from rollbook.runs.diff import diff
+
+        return diff(self._rows, metric, score)
+
+    def curves(
+        self,
+        key: str,
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        statistic: str = "iqm",
+        points: int = 200,
+        seed: int = 0,
+        **alignment: Any,
+    ) -> Curves:
+        """A key of groups of runs along an axis: centre, interval and n at each point.
+
+        Args:
+          key: which; canonical names are understood.
+          x: a clock, a key, or "time"; by default the axis that the first run takes.
+          by: the field whose values make the groups, such as "config.algo"; None: one group.
+          statistic: "iqm", "mean" or "median".
+          points: of the common grid.
+          seed: of the resamples; the same seed gives the same numbers.
+          alignment: see `rollbook.stats.align`: interpolation, crashed_as, floor, window, nan …; crashed runs count.
+        Returns:
+          See `rollbook.compare.Curves`.
+        """
+        from rollbook.runs.groups import curves_of
+
+        return curves_of(self._rows, key, x=x, by=by, statistic=statistic, points=points, seed=seed, **alignment)
+
+    def compare(
+        self,
+        metric: str,
+        by: str,
+        *,
+        score: Any = "mean of the last 10%",
+        x: str | None = None,
+        task: str | None = None,
+        normalise: Any = None,
+        statistic: str | None = None,
+        plan: str | None = None,
+        delta: float | None = None,
+        floor: float | None = None,
+        seed: int = 0,
+    ) -> Comparison:
+        """Which group is better, how sure that is, and what would decide it.
+
+        Args:
+          metric: a key; canonical names are understood.
+          by: the field whose values are the groups, such as "config.algo".
+          score: how a run's metric becomes one number, see `table`.
+          x: the axis along which "last" is meant; the run's own by default.
+          task: the field that names a run's task, such as "config.env"; seeds are matched over tasks.
+          normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
+          statistic: of the intervals; the mean for one task, the IQM over tasks by default.
+          plan: the name of a plan of looks that is kept beside the runs; made at the first call (with `delta`,
+            `floor`), looked at again by each further one. Without a plan the evidence may be looked at at any time.
+          delta: the largest difference that would not matter, in units of the score.
+          floor: what a run that crashed is worth; without one, crashed runs are left out of the scores and said.
+          seed: of resamples and splits.
+        Returns:
+          See `rollbook.compare.Comparison`.
+        """
+        from rollbook.runs.groups import comparison_of
+
+        return comparison_of(
+            self._rows, self.root, metric, by, score=score, x=x, task=task, normalise=normalise, statistic=statistic,
+            plan=plan, delta=delta, floor=floor, seed=seed,
+        )  # fmt: skip
+
+
+def _book(row: Mapping[str, Any]) -> Book:
+    from rollbook.book.book import Book
+
+    return Book(str(row["path"]))
+
+
+def _created(row: Mapping[str, Any]) -> float:
+    created = row.get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def _is_named(row: Mapping[str, Any], name: str) -> bool:
+    return name in (row["id"], row["name"], f"{row['project']}/{row['name']}", f"{row['name']}-{row['id']}")
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_fits(found.get(name), value) for name, value in wanted.items())
+    return bool(found == wanted)

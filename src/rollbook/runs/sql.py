@@ -1,0 +1,65 @@
+"""SQL over every table of many runs, by DuckDB: the run, its seed and its configuration beside every row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.book import Book
+from rollbook.book.sql import Database
+from rollbook.errors import UnknownKey
+from rollbook.runs.fields import column_of, field_names, value_at
+from rollbook.runs.results import run_table
+from rollbook.storage.columns import join_tables, take
+from rollbook.storage.layout import table_names
+from rollbook.tables import TABLES
+
+__all__ = ["ask"]
+
+NDArray = npt.NDArray[Any]
+
+_BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed", "status": "status"}
+
+
+def ask(rows: Sequence[Mapping[str, Any]], query: str) -> Any:
+    """See `RunSet.sql`."""
+    names = dict.fromkeys([*TABLES, *(name for row in rows for name in table_names(str(row["path"]))), "runs"])
+    return Database(lambda table: _table(rows, table, query)).sql(query, names)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], table: str, query: str) -> pa.Table:
+    if table == "runs":
+        return run_table(rows, None, None, x=None)
+    tables, owners = [], []
+    for place, row in enumerate(rows):
+        book = Book(str(row["path"]))
+        try:
+            own = _metrics(book, query) if table == "metrics" else book.table(table)
+        except UnknownKey:  # a table that only other runs have
+            continue
+        tables.append(own)
+        owners.append(np.full(own.num_rows, place, dtype=np.int64))
+    if not tables:
+        return pa.table({name: pa.nulls(0) for name in (*_BESIDE, "time")})
+    return _with_its_run(rows, join_tables(tables), np.concatenate(owners))
+
+
+def _with_its_run(rows: Sequence[Mapping[str, Any]], table: pa.Table, owners: NDArray) -> pa.Table:
+    """The table with what is known of the run of each row in front; its own columns win where names clash."""
+    fields = {**_BESIDE, **{name: name for name in field_names(rows) if name.startswith("config.")}}
+    fields = {name: field for name, field in fields.items() if name not in table.column_names}
+    columns = [take(column_of([value_at(row, field) for row in rows])[0], owners) for field in fields.values()]
+    return pa.Table.from_arrays([*columns, *table.columns], names=[*fields, *table.column_names])
+
+
+def _metrics(book: Book, query: str) -> pa.Table:
+    """The keys whose names stand in the query, all of them if it asks for every column."""
+    if re.search(r"\*(?!\s*[\d.(])", re.sub(r"count\s*\(\s*\*\s*\)", "", query, flags=re.IGNORECASE)):
+        return book.metrics()
+    keys = [key for key in [*book.keys(), *book.canonical()] if key in query]
+    return book.metrics(list(dict.fromkeys(keys)) or None)

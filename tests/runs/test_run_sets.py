@@ -1,0 +1,208 @@
+"""Asking many runs at once: tables, series, SQL, differences, curves, comparisons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.errors import BadInput, UnknownKey
+from rollbook.runs.groups import plan_path
+
+STEPS = 40
+
+
+def learn(
+    root: Path, algorithm: str, seed: int, *, better: float = 0.0, status: str = "finished", steps: int = STEPS
+) -> None:
+    """A run whose return rises to 10 (+ better), with noise that depends on the seed."""
+    rng = np.random.default_rng([seed, len(algorithm)])
+    with rollbook.init("study", algorithm, dir=root, seed=seed, config={"algo": algorithm, "lr": 0.1 * (1 + seed % 2)},
+                       sinks=[], keeper="inline", tags=["paper"]) as run:  # fmt: skip
+        for n in range(steps):
+            value = 10 * n / STEPS + better + rng.normal()
+            run.log({"test/return": value, "loss": 1 / (n + 1)}, env_step=100 * n)
+            if n % 7 == 3:
+                run.log({"late": -value if n > 10 else float("nan")}, gradient_step=n)
+        run.log_episode(return_=float(seed), length=3, env_step=5)
+    if status != "finished":
+        path = Path(run.folder) / "run.json"
+        page = json.loads(path.read_text())
+        path.write_text(json.dumps({**page, "status": status}))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> rollbook.RunSet:
+    root = tmp_path_factory.mktemp("study")
+    for seed in range(5):
+        learn(root, "ppo", seed)
+        learn(root, "dqn-long", seed, better=6.0)
+    learn(root, "ppo", 9, status="crashed", steps=10)
+    return rollbook.open(root)
+
+
+def test_a_table_has_configuration_and_results_as_columns(runs: rollbook.RunSet) -> None:
+    how = {"test/return": ["best", "last", "mean of the last 20"], "loss": "best"}
+    table = runs.table(columns=["seed", "config.algo"], metrics=how)
+    assert table.column_names == [
+        "seed", "config.algo", "test/return best", "test/return last", "test/return mean of the last 20", "loss",
+    ]  # fmt: skip
+    for row, book in zip(table.to_pylist(), runs, strict=True):
+        values = book.arrays("test/return", x="env_step")["test/return"]
+        assert row["test/return best"] == values.max()
+        assert row["test/return last"] == values[-1]
+        assert row["test/return mean of the last 20"] == pytest.approx(values[-20:].mean())
+        assert row["loss"] == book.arrays("loss")["loss"].min(), "a loss is best where it is lowest"
+        assert row["seed"] == book.seed
+    assert "config.lr" in runs.table().column_names
+    last_tenth = runs.table(metrics={"test/return": "mean of the last 10%"}, x="env_step")["test/return"].to_pylist()
+    first = runs[0].arrays("test/return", x="env_step")
+    inside = first["env_step"] >= first["env_step"][-1] * 0.9
+    assert last_tenth[0] == pytest.approx(first["test/return"][inside].mean())
+
+
+def test_a_number_may_be_made_by_a_function(runs: rollbook.RunSet) -> None:
+    table = runs.table(columns=[], metrics={"test/return": lambda x, values: x[values.argmax()]}, x="env_step")
+    assert all(value % 100 == 0 for value in table["test/return"].to_pylist())
+
+
+@pytest.mark.parametrize("how", ["lats", "mean of the last 0", "mean of the last -3"])
+def test_a_word_that_makes_no_number_is_an_error(runs: rollbook.RunSet, how: str) -> None:
+    with pytest.raises(BadInput, match="is not a way"):
+        runs.table(metrics={"test/return": how})
+
+
+@pytest.mark.parametrize("x", [None, "env_step", "time", "loss"])
+@pytest.mark.parametrize(
+    ("points", "start", "stop"), [(None, None, None), (7, None, None), (7, 500, 2500), (100, 0, 9e9)]
+)
+def test_series_of_a_set_are_those_of_its_books(
+    runs: rollbook.RunSet, x: str | None, points: int | None, start: float | None, stop: float | None
+) -> None:
+    keys = ["test/return", "loss", "late"]
+    batch = runs.series(keys, x=x, points=points, start=start, stop=stop)
+    assert list(batch) == [str(book.path) for book in runs]
+    for book in runs:
+        for key, series in batch[str(book.path)].items():
+            alone = book.series(key, x=x, points=points, start=start, stop=stop)
+            assert series.axis == alone.axis
+            for name in ("x", "mean", "min", "max", "count"):
+                np.testing.assert_array_equal(getattr(series, name), getattr(alone, name), err_msg=f"{key} {name}")
+
+
+def test_a_key_of_no_run_is_an_error_with_a_suggestion(runs: rollbook.RunSet) -> None:
+    key = "test/retrun"
+    asked = (runs.series, runs.metrics, runs.curves, lambda key: runs.compare(key, by="config.algo"))
+    for ask in asked:
+        with pytest.raises(UnknownKey, match="Did you mean 'test/return'"):
+            ask(key)
+
+
+def test_metrics_of_all_runs_stand_under_each_other(runs: rollbook.RunSet) -> None:
+    table = runs.metrics(["test/return"], x="env_step")
+    assert table.num_rows == sum(book.metrics(["test/return"]).num_rows for book in runs)
+    assert set(table["run"].to_pylist()) == {book.id for book in runs}
+
+
+def test_sql_reaches_every_table_with_the_run_beside_each_row(runs: rollbook.RunSet) -> None:
+    query = (
+        'select "config.algo", count(distinct run) as n, max("test/return") as best from metrics group by 1 order by 1'
+    )
+    answer = runs.sql(query).fetchall()
+    assert [(algorithm, n) for algorithm, n, _ in answer] == [("dqn-long", 5), ("ppo", 6)]
+    assert answer[0][2] > answer[1][2]
+    assert runs.sql("select count(*), count(distinct run_seed) from episodes").fetchall() == [(11, 6)]
+    assert runs.sql('select count(*) from runs where "config.lr" > 0.15').fetchall()[0][0] == 5
+    assert runs.sql("select e.run from episodes e join runs r on r.id = e.run where r.status = 'crashed'").fetchall()
+    with pytest.raises(BadInput, match="cannot be answered"):
+        runs.sql("select nothing from metrics")
+
+
+def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet) -> None:
+    found = runs.diff(metric="test/return")
+    names = [each.name for each in found]
+    assert names.index("config.algo") < names.index("config.lr"), "what explains more comes first"
+    algorithm = found[names.index("config.algo")]
+    assert {value: len(ids) for value, ids in algorithm.values.items()} == {"ppo": 6, "dqn-long": 5}
+    assert algorithm.association is not None
+    assert (algorithm.association.explained or 0) > 0.5
+    assert "config" not in names
+    assert "seed" not in names
+    table = found.table()
+    assert set(table["kind"].to_pylist()) >= {"config"}
+    assert len(runs.where("seed = 1 and config.algo = 'ppo'").diff()) == 0
+
+
+def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
+    curves = runs.curves("test/return", x="env_step", by="config.algo", points=40)
+    ppo, dqn = curves["ppo"], curves["dqn-long"]
+    assert ppo.n_P.max() == 6 and ppo.n_P[-1] == 5, "the run that crashed ends, and n says so"
+    assert any("crash" in said for said in curves.sentences())
+    assert np.all(dqn.min_P <= dqn.band.centre_P)
+    assert np.all(dqn.band.centre_P <= dqn.max_P)
+    assert "5" in dqn.legend()
+    again = runs.curves("test/return", x="env_step", by="config.algo", points=40)
+    for name, column in curves.columns().items():
+        assert column.tobytes() == again.columns()[name].tobytes() or column.dtype == object
+    seeds = curves.seeds()
+    assert set(seeds["group"]) == {"ppo", "dqn-long"}
+    assert len(seeds["run"]) == int(ppo.n_P.sum() + dqn.n_P.sum())
+
+
+def test_a_comparison_answers_and_says_who_is_missing(runs: rollbook.RunSet) -> None:
+    comparison = runs.compare("test/return", by="config.algo")
+    assert [(row["group"], row["n"]) for row in comparison.table()] == [("ppo", 5), ("dqn-long", 5)]
+    (pair,) = comparison.pairs
+    assert pair.difference < -4
+    assert pair.improvement == 0.0
+    assert any("ended badly" in note for note in comparison.notes)
+    floored = runs.compare("test/return", by="config.algo", floor=0.0)
+    assert {row["group"]: row["n"] for row in floored.table()}["ppo"] == 6
+
+
+def test_a_plan_is_kept_beside_the_runs_before_its_first_look(tmp_path: Path) -> None:
+    for seed in range(5):
+        learn(tmp_path, "ppo", seed)
+        learn(tmp_path, "dqn-long", seed, better=30.0)
+    runs = rollbook.open(tmp_path)
+    first = runs.compare("test/return", by="config.algo", plan="returns")
+    path = Path(plan_path(runs.root, "returns"))
+    kept = json.loads(path.read_text())
+    assert kept["asked"]["metric"] == "test/return"
+    assert first.study is not None
+    assert first.pairs[0].verdict is not None
+    again = rollbook.open(tmp_path).compare("test/return", by="config.algo", plan="returns")
+    assert again.study == first.study, "looking again at the same seeds changes nothing"
+    with pytest.raises(BadInput, match="this plan was made for"):
+        runs.compare("loss", by="config.algo", plan="returns")
+    assert len(rollbook.open(tmp_path)) == 10, "a plan is no run"
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda runs: runs[:0].curves("test/return"), "the set is empty"),
+        (lambda runs: runs[:0].compare("test/return", by="seed"), "the set is empty"),
+        (lambda runs: runs.compare("test/return", by="config.alg"), "Did you mean"),
+        (lambda runs: runs.compare("test/return", by="config.algo", plan="../x"), "file's name"),
+        (lambda runs: runs.compare("test/return", by="config.algo", task="config.env"), "no.*field|none of"),
+        (lambda runs: runs["ppo"], "runs.one"),
+    ],
+)
+def test_bad_input_is_said(runs: rollbook.RunSet, ask: Any, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        ask(runs)
+
+
+def test_one_run_and_one_group_are_answered_too(runs: rollbook.RunSet) -> None:
+    alone = runs.where("config.algo = 'ppo' and seed = 0")
+    assert alone.curves("test/return").groups[0].n_P.max() == 1
+    comparison = alone.compare("test/return", by="config.algo")
+    assert not comparison.pairs
+    assert any("one group" in note for note in comparison.notes)
+    assert comparison.groups[0].interval is not None
+    assert not comparison.groups[0].interval.is_honest
