@@ -140,7 +140,8 @@ def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet
 def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
     curves = runs.curves("test/return", x="env_step", by="config.algo", points=40)
     ppo, dqn = curves["ppo"], curves["dqn-long"]
-    assert ppo.n_P.max() == 6 and ppo.n_P[-1] == 5, "the run that crashed ends, and n says so"
+    assert ppo.n_P.max() == 6
+    assert ppo.n_P[-1] == 5, "the run that crashed ends, and n says so"
     assert any("crash" in said for said in curves.sentences())
     assert np.all(dqn.min_P <= dqn.band.centre_P)
     assert np.all(dqn.band.centre_P <= dqn.max_P)
