@@ -67,13 +67,10 @@ def tianshou() -> None:
 
     from rollbook.adapters import tianshou as ours
 
-    class AsTensorboard(ours.RollbookLogger):
-        """Takes Tianshou's order of arguments: the writer comes first."""
-
-        def __init__(self, writer: Any, *args: Any, **kwargs: Any) -> None:
-            super().__init__(False, *args, writer=writer, **kwargs)
-
-    replace("tianshou", {LazyLogger: ours.LazyLogger, TensorboardLogger: AsTensorboard})
+    replace(
+        "tianshou",
+        {LazyLogger: ours.LazyLogger, TensorboardLogger: functools.partial(ours.TensorboardLogger, run=False)},
+    )
 
 
 def tensorboardx() -> None:

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.adapters.tianshou import BaseLogger, DataScope, LazyLogger, LoggerFactory, RollbookLogger
+from rollbook.adapters.tianshou import (
+    BaseLogger,
+    DataScope,
+    LazyLogger,
+    LoggerFactory,
+    RollbookLogger,
+    TensorboardLogger,
+)
 from rollbook.errors import BadInput, RollbookWarning
 
 
@@ -213,6 +220,18 @@ def test_the_native_file_gets_what_tianshous_own_logger_writes(run: Any) -> None
     logger.finalize()
     assert writer.closed
     assert run.status == "running"
+
+
+def test_tianshous_own_class_of_this_name_can_be_replaced_by_its_import(run: Any) -> None:
+    native = Writer()
+    logger = TensorboardLogger(native, 10, 1, 20, 1, 3, False, run=run)
+    assert (logger.train_interval, logger.update_interval, logger.save_interval) == (10, 20, 3)
+    logger.log_test_data({"returns_stat": {"mean": 2.0}}, 5)
+    assert run.book.latest()["test/returns_stat/mean"][0] == 2.0
+    assert logger.writer is native
+    assert logger.prepare_dict_for_logging(input_dict={"a": {"b": 1}}, delimiter=".") == {"a.b": 1}
+    logger.save_data(3, 30, update_step=7)
+    assert logger.restore_data() == (3, 30, 7)
 
 
 def test_the_run_it_opens_takes_the_arguments_of_init(tmp_path: Path) -> None:

@@ -27,8 +27,14 @@ def get_unique_id() -> tuple[str, ...]:
     return (_STARTED,)
 
 
-def process_path(path: str, *subpaths: str, add_uid: bool = True) -> str:
-    """The folder `<path>/<unique id>/<subpaths>`, made if it was not there; `~` stands for the home folder."""
+def process_path(
+    path: str, *subpaths: str, ttl_seconds: int | None = None, backups: bool | None = None, add_uid: bool = True
+) -> str:
+    """The folder `<path>/<unique id>/<subpaths>`, made if it was not there; `~` stands for the home folder.
+
+    `ttl_seconds` and `backups` are for the file systems of Acme's authors; they do nothing, there as here.
+    """
+    del ttl_seconds, backups
     parts = [os.path.expanduser(path), *(get_unique_id() if add_uid else ()), *filter(None, subpaths)]
     folder = os.path.join(*parts)
     os.makedirs(folder, exist_ok=True)

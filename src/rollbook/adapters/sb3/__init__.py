@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rollbook.adapters.sb3.events import TensorBoardOutputFormat
     from rollbook.adapters.sb3.files import CSVOutputFormat, JSONOutputFormat
     from rollbook.adapters.sb3.human import HumanOutputFormat
-    from rollbook.adapters.sb3.logger import Logger, configure, make_output_format
+    from rollbook.adapters.sb3.logger import Logger, configure, filter_excluded_keys, make_output_format
     from rollbook.adapters.sb3.monitor import Monitor, ResultsWriter, load_results, read_monitor, write_monitor
     from rollbook.adapters.sb3.output import RollbookOutputFormat
 
@@ -53,7 +53,7 @@ _HOMES = {
     "events": ("TensorBoardOutputFormat",),
     "files": ("CSVOutputFormat", "JSONOutputFormat"),
     "human": ("HumanOutputFormat",),
-    "logger": ("Logger", "configure", "make_output_format"),
+    "logger": ("Logger", "configure", "filter_excluded_keys", "make_output_format"),
     "monitor": ("Monitor", "ResultsWriter", "load_results", "read_monitor", "write_monitor"),
     "output": ("RollbookOutputFormat",),
 }
@@ -83,6 +83,7 @@ __all__ = [
     "TensorBoardOutputFormat",
     "Video",
     "configure",
+    "filter_excluded_keys",
     "load_results",
     "make_output_format",
     "read_monitor",

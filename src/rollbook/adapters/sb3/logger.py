@@ -14,7 +14,7 @@ from datetime import datetime
 
 from rollbook.adapters._run import Counter
 from rollbook.adapters.sb3 import _host
-from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter
+from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
 from rollbook.errors import UnknownOption, did_you_mean
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING or _host.VERSION is None:
 else:
     from stable_baselines3.common.logger import Logger as _Base
 
-__all__ = ["FORMATS", "Logger", "configure", "make_output_format"]
+__all__ = ["FORMATS", "Logger", "configure", "filter_excluded_keys", "make_output_format"]
 
 FORMATS = ("stdout", "log", "json", "csv", "tensorboard", "rollbook")
 
@@ -172,6 +172,13 @@ class Logger(_Base):
 class _Counts(dict):  # type: ignore[type-arg]
     def __missing__(self, key: str) -> int:
         return 0
+
+
+def filter_excluded_keys(
+    key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], _format: str
+) -> dict[str, Any]:
+    """The values that are not excluded from a format."""
+    return {key: value for key, value in key_values.items() if not excluded_from(key_excluded.get(key), _format)}
 
 
 def make_output_format(

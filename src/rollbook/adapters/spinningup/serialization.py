@@ -17,10 +17,10 @@ _DEEPEST = 8
 _LARGEST_ARRAY = 256
 
 
-def is_json_serializable(value: Any) -> bool:
-    """Whether strict JSON can hold `value` as it is."""
+def is_json_serializable(v: Any) -> bool:
+    """Whether strict JSON can hold `v` as it is."""
     try:
-        json.dumps(value, allow_nan=False)
+        json.dumps(v, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

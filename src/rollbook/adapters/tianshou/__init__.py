@@ -15,6 +15,7 @@ from rollbook.adapters.tianshou.base import BaseLogger, DataScope, LazyLogger
 from rollbook.adapters.tianshou.book import RollbookLogger
 from rollbook.adapters.tianshou.factory import LoggerFactory
 from rollbook.adapters.tianshou.restore import restore_logged_data
+from rollbook.adapters.tianshou.tensorboard import TensorboardLogger
 
 SUPPORTED = ">=0.5,<3"
 """The versions of Tianshou whose trainers call a logger as these loggers expect it."""
@@ -23,4 +24,12 @@ _installed = _versions.installed("tianshou")
 if _installed is not None:
     _versions.check("tianshou", _installed, SUPPORTED)
 
-__all__ = ["BaseLogger", "DataScope", "LazyLogger", "LoggerFactory", "RollbookLogger", "restore_logged_data"]
+__all__ = [
+    "BaseLogger",
+    "DataScope",
+    "LazyLogger",
+    "LoggerFactory",
+    "RollbookLogger",
+    "TensorboardLogger",
+    "restore_logged_data",
+]

@@ -97,9 +97,18 @@ class BaseLogger(ABC):
 
     @abstractmethod
     def save_data(
-        self, epoch: int, env_step: int, gradient_step: int, save_checkpoint_fn: SaveFn | None = None
+        self,
+        epoch: int,
+        env_step: int,
+        gradient_step: int = 0,
+        save_checkpoint_fn: SaveFn | None = None,
+        *,
+        update_step: int | None = None,
     ) -> None:
-        """Save a checkpoint with `save_checkpoint_fn`, if it is time, and keep where the training stands."""
+        """Save a checkpoint with `save_checkpoint_fn`, if it is time, and keep where the training stands.
+
+        `update_step` is Tianshou 2's name of the third argument.
+        """
 
     @abstractmethod
     def restore_data(self) -> tuple[int, int, int]:
@@ -157,7 +166,13 @@ class LazyLogger(BaseLogger):
         """Do nothing."""
 
     def save_data(
-        self, epoch: int, env_step: int, gradient_step: int, save_checkpoint_fn: SaveFn | None = None
+        self,
+        epoch: int,
+        env_step: int,
+        gradient_step: int = 0,
+        save_checkpoint_fn: SaveFn | None = None,
+        *,
+        update_step: int | None = None,
     ) -> None:
         """Do nothing."""
 

@@ -123,13 +123,20 @@ class RollbookLogger(BaseLogger):
     # -- checkpoints
 
     def save_data(
-        self, epoch: int, env_step: int, gradient_step: int, save_checkpoint_fn: SaveFn | None = None
+        self,
+        epoch: int,
+        env_step: int,
+        gradient_step: int = 0,
+        save_checkpoint_fn: SaveFn | None = None,
+        *,
+        update_step: int | None = None,
     ) -> None:
         """Call `save_checkpoint_fn` if an interval of epochs has passed, and register what it saved with the run.
 
         Without a `save_checkpoint_fn` the counters alone are kept, so that they can be restored.
         What `save_checkpoint_fn` raises is the program's own and is raised.
         """
+        gradient_step = gradient_step if update_step is None else update_step
         if self.save_interval is None or epoch - self.last_save_step < self.save_interval:
             return
         self.last_save_step = epoch

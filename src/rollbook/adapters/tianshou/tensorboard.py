@@ -1,0 +1,63 @@
+"""TensorboardLogger: Tianshou's class of this name, with the book beside the event file.
+
+from rollbook.adapters.tianshou import TensorboardLogger      # was: from tianshou.utils import TensorboardLogger
+
+logger = TensorboardLogger(SummaryWriter("logs"))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.adapters.tianshou.book import RollbookLogger
+
+__all__ = ["TensorboardLogger"]
+
+
+class TensorboardLogger(RollbookLogger):
+    """A `RollbookLogger` that takes Tianshou's arguments in Tianshou's places: the writer first, then the intervals.
+
+    Args:
+      writer: a SummaryWriter.
+      training_interval (or train_interval), test_interval, update_interval, info_interval, write_flush: as there.
+      save_interval: as there: without it nothing is saved.
+      run: a Run; None takes the current one, or opens one.
+      options: further arguments of `RollbookLogger`.
+    """
+
+    def __init__(
+        self,
+        writer: Any,
+        training_interval: int = 1000,
+        test_interval: int = 1,
+        update_interval: int = 1000,
+        info_interval: int = 1,
+        save_interval: int | None = None,
+        write_flush: bool = True,
+        *,
+        train_interval: int | None = None,
+        run: Any = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            run,
+            training_interval if train_interval is None else train_interval,
+            test_interval,
+            update_interval,
+            info_interval,
+            options.pop("exclude_arrays", True),
+            save_interval,
+            writer=writer,
+            write_flush=write_flush,
+            **options,
+        )
+
+    def prepare_dict_for_logging(
+        self,
+        input_dict: dict[str, Any],
+        parent_key: str = "",
+        delimiter: str = "/",
+        exclude_arrays: bool | None = None,
+    ) -> dict[str, Any]:
+        """`input_dict` flat, with the numbers in it, and arrays unless excluded."""
+        return super().prepare_dict_for_logging(input_dict, parent_key, delimiter, exclude_arrays)
