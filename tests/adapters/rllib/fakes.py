@@ -92,6 +92,7 @@ class EnvRunner:
     def __init__(self, evaluation: bool = False) -> None:
         self.config = types.SimpleNamespace(in_evaluation=evaluation)
         self._weights_seq_no = 1
+        self._callbacks: list[Any] = []
 
 
 class Group:
@@ -101,7 +102,14 @@ class Group:
         self.runners = runners
         self.asked: list[Any] = []
 
-    def foreach_env_runner(self, func: Any, *, local_env_runner: bool = True, remote_worker_ids: Any = None) -> None:
+    def foreach_env_runner(
+        self,
+        func: Any,
+        *,
+        local_env_runner: bool = True,
+        remote_worker_ids: Any = None,
+        timeout_seconds: float | None = None,
+    ) -> None:
         self.asked.append(remote_worker_ids)
         for runner in self.runners:
             func(runner)

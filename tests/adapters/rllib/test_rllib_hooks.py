@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import types
 from pathlib import Path
@@ -145,6 +146,40 @@ def test_results_of_a_plain_loop_are_logged_and_their_episode_data_filed(
     assert json.loads((tmp_path / "logdir/episode_data/data-00000007.json").read_text()) == [{"a": [1]}]
     assert callback.run.config == {"lr": 0.1}
     assert (callback.run.project, callback.run.name) == ("Plant", "Algorithm")
+
+
+def test_an_evaluation_is_written_once_however_often_results_repeat_it(rllib: Any, fakes: Any, tmp_path: Path) -> None:
+    algorithm = fakes.Algorithm(tmp_path / "logdir", fakes.EnvRunner())
+    callback = rllib.callbacks(tmp_path / "runs", episode_data=True, sinks=(), keeper="inline", strict=True)()
+    callback.on_algorithm_init(algorithm=algorithm)
+
+    def evaluation(seconds: float, *texts: str) -> dict[str, Any]:
+        media = {"episode_data": list(texts)}
+        return {"env_runners": {"episode_return_mean": 2.0, "sample": seconds, "lr": math.nan, "episode_media": media}}
+
+    measured = [None, (0.5, '{"a":[1]}'), (0.5, '{"a":[1]}'), (0.7, '{"a":[1]}'), (0.7, '{"a":[1]}')]
+    for i, told in enumerate(measured, 1):
+        result: dict[str, Any] = {"training_iteration": i, "num_env_steps_sampled_lifetime": 10 * i, "env_runners": {}}
+        if told is not None:  # RLlib attaches the last evaluation to every later result
+            result["evaluation"] = evaluation(*told)
+        callback.on_train_result(algorithm=algorithm, result=result)
+        assert "evaluation" in result or told is None  # what Tune's schedulers read stays
+    key = "evaluation/env_runners/episode_return_mean"
+    rows = callback.run.book.metrics([key], x="env_step").to_pylist()
+    assert [(row["env_step"], row[key]) for row in rows if row[key] is not None] == [(20, 2.0), (40, 2.0)]
+    files = sorted((tmp_path / "logdir/episode_data").iterdir())
+    assert [len(json.loads(path.read_text())) for path in files] == [1, 1]
+
+
+def test_episodes_under_way_at_the_end_get_a_row(plain: Any, fakes: Any) -> None:
+    plain.runner._callbacks = [plain.callback]
+    done, episode = fakes.Single("e0"), fakes.Single("e1")
+    for one, end in ((done, True), (episode, False)):
+        plain.callback.on_episode_start(episode=one, env_runner=plain.runner, env_index=0)
+        play(plain.callback, one, plain.runner, [fakes.info(1.0), fakes.info(2.0)], end=end)
+    plain.algorithm.cleanup()
+    rows = {row["episode_id"]: row for row in only_book(plain.runs).episodes().to_pylist()}
+    assert {name: (row["length"], row["complete"]) for name, row in rows.items()} == {"e0": (2, True), "e1": (2, False)}
 
 
 def test_a_failure_in_recording_is_counted_and_training_goes_on(rllib: Any, fakes: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from rollbook.adapters._run import Counter
-from rollbook.adapters.rllib.data import take_episode_data, tidy
+from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
@@ -23,6 +23,7 @@ from rollbook.errors import BadInput
 __all__ = ["RollbookCallback", "callbacks"]
 
 _ADDRESS = "_rollbook_address"
+_LEAVE_SECONDS = 5.0
 _TIMESTAMP = re.compile(r"_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")
 
 
@@ -69,6 +70,13 @@ def _hand_over(env_runner: Any, address: tuple[str, str, int]) -> None:
     setattr(env_runner, _ADDRESS, address)
 
 
+def _leave_open(env_runner: Any) -> None:
+    """Runs in the env runner's process when training ends."""
+    for callback in getattr(env_runner, "_callbacks", ()):
+        if isinstance(callback, RollbookCallback):
+            callback._runner.leave()
+
+
 class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     """Records the episodes of all env runners, and each result, in one run. Made by `callbacks(...)`.
 
@@ -89,6 +97,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._in_function = False
         self._count = Counter()
         self._walker = Walker(*self.walker_arguments)
+        self._evaluations = Evaluations()
         self._runner = Runner(episode_data=self.episode_data, transitions=self.transitions)
 
     # -- in the algorithm's process
@@ -135,11 +144,18 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         def cleanup_and_finish() -> Any:
             try:
+                self._count.guard("rllib/leave", "ending the episodes under way", lambda: self._leave(algorithm))
                 return cleanup()
             finally:
                 self.run.finish()
 
         algorithm.cleanup = cleanup_and_finish
+
+    def _leave(self, algorithm: Any) -> None:
+        """Episodes that are under way when training ends get their row, marked as incomplete."""
+        for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
+            if group is not None:
+                group.foreach_env_runner(_leave_open, timeout_seconds=_LEAVE_SECONDS)
 
     def on_env_runners_recreated(self, *, env_runner_group: Any, env_runner_indices: Any, **_: Any) -> None:
         """Hand the run to env runners that took the place of dead ones."""
@@ -186,9 +202,10 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
     def _log_result(self, algorithm: Any, result: dict[str, Any]) -> None:
+        said = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.writer.main:
-            write_episode_data(algorithm.logdir, file_step(result), take_episode_data(result))
-        self._walker.log(self.run, result)
+            write_episode_data(algorithm.logdir, file_step(result), take_episode_data(said))
+        self._walker.log(self.run, said)
 
     # -- in the env runners' processes
 

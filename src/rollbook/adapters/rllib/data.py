@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["EPISODE_DATA", "EpisodeData", "take_episode_data", "tidy"]
+__all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "tidy"]
 
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096
@@ -151,6 +151,41 @@ def take_episode_data(result: dict[str, Any], remove: bool = True) -> list[str]:
             if not media:
                 part.pop(EPISODE_DATA[0])
     return texts
+
+
+class Evaluations:
+    """Tells results that bring an evaluation from those to which RLlib attaches the last one again.
+
+    Between two evaluations RLlib repeats the last one in every result. An evaluation of its own differs from it in its
+    times, if in nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def without_repeated(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The result; without its evaluation (in a copy) if the result before had the same one."""
+        evaluation: Any = result.get("evaluation")
+        if not hasattr(evaluation, "items"):
+            return result
+        said = _fingerprint(evaluation)
+        if said != self._last:
+            self._last = said
+            return result
+        take_episode_data({"evaluation": evaluation})  # nor in RLlib's own outputs
+        return {name: value for name, value in result.items() if name != "evaluation"}
+
+
+_SHAPED = (CUSTOM, HIST, EPISODE_DATA[0])
+"""What `tidy` and `take_episode_data` change in a result."""
+
+
+def _fingerprint(evaluation: Mapping[str, Any]) -> int:
+    said = []
+    for name, value in flatten(evaluation):
+        if not any(part in _SHAPED for part in name.split("/")):
+            said.append((name, value.tobytes() if hasattr(value, "tobytes") else repr(value)))
+    return hash(tuple(said))
 
 
 def _parts(result: dict[str, Any]) -> list[dict[str, Any]]:

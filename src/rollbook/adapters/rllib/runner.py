@@ -130,6 +130,17 @@ class Runner:
         under_way = {entry.id for entry in self._open.values()}
         self._env_of = {key: env for key, env in self._env_of.items() if key in under_way}
 
+    def leave(self) -> None:
+        """Training ends: episodes that are under way get their row, marked as incomplete."""
+        self.count.guard("rllib/episodes", "ending the episodes under way", self._leave)
+
+    def _leave(self) -> None:
+        for entry in self._open.values():
+            entry.leave()
+        if self._transitions is not None:
+            self._transitions.flush()
+        self._open = {}
+
 
 class _One:
     """One sub-environment with a single agent. Without a run only RLlib's own metrics are fed."""
@@ -155,6 +166,10 @@ class _One:
     def write_out(self) -> None:
         if self._recorder is not None:
             self._recorder.write_out()
+
+    def leave(self) -> None:
+        if self._recorder is not None and self._recorder.length:
+            self._recorder.end()
 
 
 class _Many:
@@ -197,3 +212,7 @@ class _Many:
     def write_out(self) -> None:
         if self._recorder is not None:
             self._recorder.write_out()
+
+    def leave(self) -> None:
+        if self._recorder is not None and self._recorder.length:
+            self._recorder.finish(complete=False)

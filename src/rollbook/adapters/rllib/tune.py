@@ -13,7 +13,7 @@ from typing import Any
 from ray.tune.logger import LoggerCallback
 
 from rollbook.adapters._run import Counter
-from rollbook.adapters.rllib.data import take_episode_data
+from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
@@ -159,7 +159,7 @@ class _Trial:
             trial_name=str(trial),
             config=plain_config(trial.config),
         )
-        self._walker = walker
+        self._walker, self._evaluations = walker, Evaluations()
         self._is_function = _is_function(trial)
         self._saved: dict[str, str] = {}
         if self.run.resumed and self.run.writer.main:
@@ -167,11 +167,12 @@ class _Trial:
         self.run.summary["trial_id"] = str(trial.trial_id)
 
     def result(self, trial: Any, result: dict[str, Any], episode_data: bool) -> None:
+        said = self._evaluations.without_repeated(result)
         if episode_data:
-            texts = take_episode_data(result)
+            texts = take_episode_data(said)
             write_episode_data(trial.local_path, file_step(result), texts)
         if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
-            self._walker.log(self.run, result, self._unsaid(result) if self._is_function else None)
+            self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
 
     def _unsaid(self, result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """What an algorithm in the function has not logged itself, in this run and at this step."""
