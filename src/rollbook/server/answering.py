@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import time
@@ -20,9 +21,11 @@ from rollbook.server.hall import Hall
 from rollbook.server.refusals import STATUS, Refused, body_of, words_of
 from rollbook.server.schemas.common import Answer
 
-__all__ = ["Workers", "answer_with", "refusal"]
+__all__ = ["EDIT_HEADER", "Workers", "answer_with", "refusal"]
 
 log = logging.getLogger("rollbook.server")
+
+EDIT_HEADER = "x-rollbook-edit"
 
 
 class Workers:
@@ -87,6 +90,8 @@ def refusal(err: BaseException) -> Response:
 
 async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> Any:
     said: dict[str, Any] = {}
+    if endpoint.edits:
+        _may_edit(request, hall)
     if endpoint.method in ("GET", "DELETE"):
         lists = _list_fields(endpoint.ask)
         for name in request.query_params:
@@ -118,6 +123,17 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> Any:
         raise Refused(
             "bad_input", f"{endpoint.method} {endpoint.path}: {err}", "api/openapi.json says what may be asked."
         ) from None
+
+
+def _may_edit(request: Request, hall: Hall) -> None:
+    """Only our own page knows the edit token: other sites can send a request, but not read it."""
+    if not hall.settings.writable:
+        raise Refused("forbidden", "this server was started to show, not to edit", "Start it without --read-only.")
+    said = request.headers.get(EDIT_HEADER, "")
+    if not hmac.compare_digest(said.encode(), hall.settings.edit_token.encode()):
+        raise Refused(
+            "forbidden", "a change needs the edit token", f"GET api/hello tells it; send it as {EDIT_HEADER}."
+        )
 
 
 def _list_fields(kind: type[Any]) -> set[str]:

@@ -22,9 +22,8 @@ from rollbook.server.answering import refusal
 from rollbook.server.refusals import Refused
 from rollbook.server.settings import Settings
 
-__all__ = ["EDIT_HEADER", "Guard", "content_policy"]
+__all__ = ["Guard", "content_policy"]
 
-EDIT_HEADER = "x-rollbook-edit"
 _COOKIE = "rollbook_token"
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})

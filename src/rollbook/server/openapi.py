@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from rollbook._version import __version__
+from rollbook.server.answering import EDIT_HEADER
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.frames import MEDIA_TYPE
-from rollbook.server.guard import EDIT_HEADER
 from rollbook.server.refusals import STATUS
 from rollbook.server.schemas.common import ErrorBody
 
@@ -160,7 +160,7 @@ def _described(name: str, schema: dict[str, Any]) -> None:
 
 def _name(endpoint: Endpoint) -> str:
     words = [word for word in re.split(r"[^A-Za-z0-9]+", re.sub(r"\{(\w+)(:\w+)?\}", r"\1", endpoint.path)) if word]
-    return "_".join([endpoint.method.lower(), *words[1:]])
+    return "_".join([endpoint.method.lower(), *(words[1:] if words[0] == "api" else words)])
 
 
 def main() -> None:

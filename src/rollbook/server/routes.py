@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from rollbook.server import keys, one_run, series, table_of_runs
+from rollbook.server import (
+    alerts,
+    boards,
+    cause,
+    edits,
+    episodes,
+    export_csv,
+    files,
+    health,
+    keys,
+    logs,
+    one_run,
+    samples,
+    series,
+    sql,
+    table_of_runs,
+    timings,
+)
 
 __all__ = ["ENDPOINTS"]
 
@@ -11,4 +28,16 @@ ENDPOINTS = [
     *one_run.ENDPOINTS,
     *keys.ENDPOINTS,
     *series.ENDPOINTS,
+    *alerts.ENDPOINTS,
+    *cause.ENDPOINTS,
+    *episodes.ENDPOINTS,
+    *samples.ENDPOINTS,
+    *timings.ENDPOINTS,
+    *health.ENDPOINTS,
+    *logs.ENDPOINTS,
+    *files.ENDPOINTS,
+    *edits.ENDPOINTS,
+    *boards.ENDPOINTS,
+    *sql.ENDPOINTS,
+    *export_csv.ENDPOINTS,
 ]

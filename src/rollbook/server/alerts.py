@@ -1,0 +1,246 @@
+"""Alerts and the media, checkpoints, notes and attempts of runs, as marks on an axis and as lists."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import RollbookError
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import num, plain
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
+from rollbook.server.schemas.common import Alert, Media
+from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
+from rollbook.server.schemas.places import AlertsAnswer, AlertsAsk
+from rollbook.server.series import check_range, started
+
+__all__ = ["ENDPOINTS", "alerts_of", "media_of", "media_url"]
+
+_MOST_MARKS = 5_000
+_MOST_ALERTS = 500
+_FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
+
+
+def alerts_of(hall: Hall, row: RunRow, x: str) -> list[Alert]:
+    """All alerts of a run, oldest first."""
+    table = table_of(hall, row, "alerts")
+    if not table.num_rows:
+        return []
+    with hall.book(row) as book:
+        clocks = book.clocks
+    places, times = axis_values(table, x, started(row)), seconds_column(table)
+    return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(table.to_pylist())]
+
+
+def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...]) -> Alert:
+    attempt = cells.get("attempt")
+    return Alert(
+        id=row_id(cells),
+        run=row.key,
+        time=moment,
+        x=num(place) if np.isfinite(place) else None,
+        clocks=clocks_of(cells, clocks),
+        rule=plain(str(cells.get("rule") or "")),
+        level=plain(str(cells.get("level") or "note")),
+        message=plain(str(cells.get("message") or "")),
+        evidence=_evidence(cells.get("evidence")),
+        source=plain(str(cells.get("source") or "")),
+        attempt=attempt if isinstance(attempt, int) else None,
+    )
+
+
+def _evidence(said: Any) -> Any:
+    if isinstance(said, str):
+        try:
+            return plain(json.loads(said))
+        except (ValueError, RecursionError):
+            return plain(said)
+    return plain(said)
+
+
+def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
+    """Rows of `media` with the addresses of their files, as far as these are there."""
+    places = axis_values(table, x, started(row))
+    times = seconds_column(table)
+    found = []
+    for n, cells in enumerate(table.to_pylist()):
+        said = str(cells.get("path") or "")
+        path = there(row.folder, said)
+        found.append(
+            Media(
+                id=row_id(cells),
+                key=plain(str(cells.get("key") or "")),
+                kind=plain(str(cells.get("kind") or "image")),
+                url=media_url(row, path) if path is not None else None,
+                path=plain(said),
+                width=_whole(cells.get("width")),
+                height=_whole(cells.get("height")),
+                frames=_whole(cells.get("frames")),
+                fps=float(cells["fps"])
+                if isinstance(cells.get("fps"), (int, float)) and np.isfinite(cells["fps"])
+                else None,
+                bytes=os.path.getsize(os.path.join(row.folder, path)) if path is not None else None,
+                episode_id=plain(str(cells["episode_id"])) if cells.get("episode_id") else None,
+                time=float(times[n]),
+                x=num(float(places[n])) if np.isfinite(places[n]) else None,
+                there=path is not None,
+            )
+        )
+    return found
+
+
+def media_url(row: RunRow, path: str) -> str:
+    """The address of a file of a run, relative to the page."""
+    return f"media/{quote(row.key, safe='~')}/{quote(path.replace(os.sep, '/'), safe='/')}"
+
+
+def there(folder: str, path: str) -> str | None:
+    """A path of a run's own, relative to it, if such a file is there and lies inside; also in another film format."""
+    if not path or "\0" in path:
+        return None
+    root = os.path.realpath(folder)
+    stem = os.path.splitext(path)[0]
+    for name in dict.fromkeys([path, *(stem + suffix for suffix in _FILM_SUFFIXES)]):
+        try:
+            real = os.path.realpath(os.path.join(root, name))
+        except (OSError, ValueError):
+            return None
+        if real.startswith(root + os.sep) and os.path.isfile(real):
+            return os.path.relpath(real, root)
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    return (
+        int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**31 else None
+    )
+
+
+def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
+    """Checkpoints, alerts, notes and begins of attempts on the axis."""
+    check_range(ask.start, ask.stop)
+    found: list[Mark] = []
+    for row in hall.rows(ask.runs):
+        try:
+            found += _marks_of(hall, row, ask.x or default_axis(hall, row))
+        except (RollbookError, OSError):  # its curves say what is wrong with it
+            continue
+    low = -np.inf if ask.start is None else ask.start
+    high = np.inf if ask.stop is None else ask.stop
+    inside = [mark for mark in found if isinstance(mark.x, float) and low <= mark.x < high]
+    inside.sort(key=lambda mark: mark.x if isinstance(mark.x, float) else 0.0)
+    return MarksAnswer(marks=inside[:_MOST_MARKS], truncated=len(inside) > _MOST_MARKS)
+
+
+def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
+    found = []
+    began = started(row)
+    for name, kind in (("checkpoints", "checkpoint"), ("text", "note")):
+        table = table_of(hall, row, name)
+        if not table.num_rows:
+            continue
+        places, times = axis_values(table, x, began), seconds_column(table)
+        for n, cells in enumerate(table.to_pylist()):
+            if (kind == "note" and cells.get("key") != "note") or not np.isfinite(places[n]):
+                continue
+            if kind == "checkpoint":
+                label = "best" if cells.get("is_best") else "checkpoint"
+                score = cells.get("score")
+                text = f"{os.path.basename(str(cells.get('path') or ''))}" + (
+                    f", score {score:g}" if isinstance(score, (int, float)) else ""
+                )
+            else:
+                label, text = "note", str(cells.get("text") or "")
+            identity = str(cells.get("checkpoint_id") or row_id(cells))
+            found.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
+    for alert in alerts_of(hall, row, x):
+        if isinstance(alert.x, float):
+            found.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
+    with hall.book(row) as book:
+        attempts = book.attempts
+    for entry in attempts:
+        begun = entry.get("started")
+        if entry.get("parent") is not None and isinstance(begun, (int, float)):
+            place = _of_attempt(hall, row, entry, x, began)
+            if place is not None:
+                said = f"attempt {entry['n']} went on from attempt {entry['parent']}"
+                found.append(
+                    _mark(
+                        row,
+                        "attempt",
+                        place,
+                        float(begun),
+                        f"attempt-{entry['n']}",
+                        f"attempt {entry['n']}",
+                        said,
+                        None,
+                    )
+                )
+    return found
+
+
+def _of_attempt(hall: Hall, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
+    """Where on the axis an attempt began: at its checkpoint, else by time."""
+    if x in ("time", "relative"):
+        return float(entry["started"]) - (began if x == "relative" else 0.0)
+    checkpoint = entry.get("checkpoint")
+    table = table_of(hall, row, "checkpoints", "all")
+    if checkpoint and table.num_rows and x in table.column_names:
+        for cells in table.select(["checkpoint_id", x]).to_pylist():
+            if cells["checkpoint_id"] == checkpoint and isinstance(cells[x], int):
+                return float(cells[x])
+    return None
+
+
+def _mark(
+    row: RunRow, kind: Any, x: float, moment: float | None, identity: str, label: str, text: str, level: str | None
+) -> Mark:
+    return Mark(
+        run=row.key,
+        kind=kind,
+        x=x,
+        time=moment,
+        id=plain(identity),
+        label=plain(label),
+        text=plain(text[:500]),
+        level=level,
+    )
+
+
+def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
+    """How many alerts the runs have, and the newest of them."""
+    rows = (
+        hall.rows(ask.runs)
+        if ask.runs is not None
+        else list(hall.catalogue.snapshot().rows.values())[: hall.limits.runs]
+    )
+    by_run: dict[str, dict[str, int]] = {}
+    newest: list[Alert] = []
+    for row in rows:
+        try:
+            found = alerts_of(hall, row, default_axis(hall, row))
+        except (RollbookError, OSError):
+            continue
+        if found:
+            levels = by_run.setdefault(row.key, {})
+            for alert in found:
+                levels[alert.level] = levels.get(alert.level, 0) + 1
+            newest += found[-_MOST_ALERTS:]
+    newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
+    total = sum(sum(levels.values()) for levels in by_run.values())
+    return AlertsAnswer(total=total, by_run=by_run, newest=newest[:50])
+
+
+ENDPOINTS = [
+    Endpoint("POST", "/api/marks", MarksAsk, MarksAnswer, marks, "Checkpoints, alerts, notes and attempts on the axis"),
+    Endpoint(
+        "POST", "/api/alerts", AlertsAsk, AlertsAnswer, all_alerts, "How many alerts the runs have, and the newest"
+    ),
+]

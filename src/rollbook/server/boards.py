@@ -1,0 +1,100 @@
+"""Boards: saved views, in a file beside the runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+import msgspec
+
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.refusals import Refused
+from rollbook.server.schemas.places import Board, BoardAsk, BoardName, BoardsAnswer, BoardsAsk, Deleted
+
+__all__ = ["ENDPOINTS", "boards_stamp"]
+
+_MOST = 500
+_LARGEST = 8 << 20
+_lock = threading.Lock()
+
+
+def boards(hall: Hall, _: BoardsAsk) -> BoardsAnswer:
+    """All saved views, by name."""
+    found = _read(hall)
+    return BoardsAnswer(boards=[found[name] for name in sorted(found, key=str.casefold)])
+
+
+def save(hall: Hall, ask: BoardAsk) -> Board:
+    """Save a view under its name."""
+    if not ask.board.strip() or len(ask.board) > 120 or not ask.board.isprintable():
+        raise Refused("bad_input", f"{ask.board!r:.60} is no name for a board", "1 to 120 printable characters.")
+    with _lock:
+        found = _read(hall)
+        found[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())
+        if len(found) > _MOST:
+            raise Refused("too_large", f"there are {_MOST} boards already", "Delete some.")
+        _write(hall, found)
+        return found[ask.board]
+
+
+def delete(hall: Hall, ask: BoardName) -> Deleted:
+    """Delete a saved view."""
+    with _lock:
+        found = _read(hall)
+        if ask.board not in found:
+            raise Refused("not_found", f"there is no board {ask.board!r:.120}")
+        del found[ask.board]
+        _write(hall, found)
+    return Deleted(name=ask.board)
+
+
+def boards_path(hall: Hall) -> str:
+    """Where boards are kept: beside the runs; for a single run in the folder that it lies in."""
+    root = hall.catalogue.roots[0]
+    if os.path.isfile(os.path.join(root, "run.json")):
+        root = os.path.dirname(root)
+    return os.path.join(root, ".rollbook", "boards.json")
+
+
+def boards_stamp(hall: Hall) -> int:
+    """What changes with the boards."""
+    try:
+        return os.stat(boards_path(hall)).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _read(hall: Hall) -> dict[str, Board]:
+    path = boards_path(hall)
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            raise Refused("unreadable", f"{path} is larger than {_LARGEST >> 20} MB", "Move it away.")
+        with open(path, "rb") as file:
+            found = msgspec.json.decode(file.read(), type=list[Board])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as err:
+        raise Refused("unreadable", f"{path} cannot be read: {err}", "Mend it or move it away.") from None
+    return {board.name: board for board in found}
+
+
+def _write(hall: Hall, found: dict[str, Board]) -> None:
+    path = boards_path(hall)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(list[Any](found.values())), indent=1))
+        os.replace(temporary, path)
+    except OSError as err:
+        raise Refused("unreadable", f"{path} cannot be written: {err.strerror or err}") from None
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/boards", BoardsAsk, BoardsAnswer, boards, "All saved views"),
+    Endpoint("PUT", "/api/boards/{board}", BoardAsk, Board, save, "Save a view under its name", edits=True, large=True),
+    Endpoint("DELETE", "/api/boards/{board}", BoardName, Deleted, delete, "Delete a saved view", edits=True),
+]

@@ -1,0 +1,377 @@
+"""From a point of a curve to its cause: what every table holds near that step."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.errors import BadInput, RollbookError
+from rollbook.server.alerts import alerts_of, media_of
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import num, plain
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.episodes import with_outcome
+from rollbook.server.hall import Hall
+from rollbook.server.logs import lines_near, log_files
+from rollbook.server.rows import (
+    Moment,
+    axis_values,
+    default_axis,
+    moment_of,
+    near,
+    seconds_column,
+    shown_rows,
+    table_of,
+)
+from rollbook.server.samples import samples_of
+from rollbook.server.schemas.points import (
+    CauseAnswer,
+    CauseAsk,
+    Checkpoints,
+    LogLine,
+    StageAt,
+    StepAnswer,
+    StepAsk,
+    TextLine,
+    TimingsAt,
+    Unusual,
+    Value,
+)
+from rollbook.server.series import started
+from rollbook.server.timings import own_seconds
+
+__all__ = ["ENDPOINTS", "cause"]
+
+NDArray = npt.NDArray[Any]
+
+_ROWS_BEFORE = 50
+"""A key's usual range is told from so many rows before the point."""
+_LEAST_ROWS = 8
+_MOST_CELLS = 4_000_000
+_MOST_UNUSUAL = 12
+_LOG_LINES = 12
+_TEXTS = 8
+
+
+def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
+    """What went on near a point."""
+    if not 1 <= ask.rows <= 100:
+        raise BadInput(f"rows={ask.rows}: 1 to 100")
+    if not math.isfinite(ask.at) or (ask.window is not None and not 0 <= ask.window < math.inf):
+        raise BadInput("at and window are finite numbers")
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    began = started(row)
+    moment = moment_of(hall, row, ask.key, x, ask.at, began)
+    clock, place = _clock_of(hall, row, x, ask.at, moment)
+    around = _Around(hall, row, clock, place, ask.key)
+    window = ask.window if ask.window is not None and clock == x else around.usual_window()
+    value = around.value()
+    unusual, looked_at = around.unusual()
+    table = with_outcome(hall, row)
+    episodes = near(table, axis_values(table, clock, began), place, window, ask.rows, "episode_id")
+    shown_ids = {str(cells.get("episode_id")) for cells in episodes.rows}
+    samples = samples_of(hall, row)
+    log_name, log = _log(row, moment.time)
+    return CauseAnswer(
+        run=row.key,
+        name=plain(str(row.about.get("name") or "")),
+        seed=row.about["seed"] if type(row.about.get("seed")) is int else None,
+        status=row.status,
+        attempt=moment.attempt,
+        x=plain(clock),
+        at=place,
+        time=moment.time,
+        clocks=moment.clocks,
+        window=window,
+        value=value,
+        unusual=unusual,
+        looked_at=looked_at,
+        alerts=[a for a in alerts_of(hall, row, clock) if isinstance(a.x, float) and abs(a.x - place) <= window],
+        episodes=episodes,
+        films=_films(hall, row, clock, place, window, shown_ids, began),
+        samples=near(samples, axis_values(samples, clock, began), place, window, ask.rows, "sample_id", 160),
+        checkpoint=_checkpoints(hall, row, clock, place, began),
+        timings=_timings(hall, row, moment.time),
+        text=_texts(hall, row, clock, place, window, began),
+        log_name=log_name,
+        log=log,
+    )
+
+
+def _clock_of(hall: Hall, row: RunRow, x: str, at: float, moment: Moment) -> tuple[str, float]:
+    """The axis that all tables know, and the place on it: the clock that was asked for, else the run's usual one."""
+    if x in moment.clocks or x in ("time", "relative"):
+        return x, at
+    usual = default_axis(hall, row)
+    for clock in (usual, *moment.clocks):
+        if clock in moment.clocks:
+            return clock, float(moment.clocks[clock])
+    return x, at
+
+
+class _Around:
+    """The metrics around a point: its own rows and those before.
+
+    Args:
+      clock, at: the axis and the place. key: whose value stands there.
+    """
+
+    def __init__(self, hall: Hall, row: RunRow, clock: str, at: float, key: str | None) -> None:
+        self._key, self._at = key, at
+        self._began = started(row)
+        relative = clock == "relative"
+        self._x = "time" if relative else clock
+        self._place = at + self._began if relative else at
+        with hall.book(row) as book:
+            keys = len(book.keys()) or 1
+            self.table = self._read(book, keys)
+            self.clocks = {*book.clocks, "time", "inferred"}
+        self.places = (
+            (seconds_column(self.table) if self._x == "time" else axis_values(self.table, self._x, 0.0))
+            if self.table.num_rows
+            else np.zeros(0)
+        )
+
+    def _read(self, book: Any, keys: int) -> pa.Table:
+        """All keys from far enough before the point on; the stretch grows until it holds enough rows."""
+        reach = 1.0
+        table = self._rows(book, reach)
+        for _ in range(30):
+            before = table.num_rows
+            if before >= _ROWS_BEFORE * 4 or table.num_rows * keys > _MOST_CELLS or self._place - reach < -1e12:
+                break
+            reach *= 4
+            wider = self._rows(book, reach)
+            if wider.num_rows * keys > _MOST_CELLS:
+                break
+            if wider.num_rows == before and before and reach > 4 * max(1.0, abs(self._place)):
+                return wider
+            table = wider
+        return table
+
+    def _rows(self, book: Any, reach: float) -> pa.Table:
+        low, high = self._place - reach, self._place + max(1.0, reach / 16)
+        if self._x == "time":
+            return book.metrics(since=max(0.0, low), until=high)
+        return book.metrics(x=self._x, start=low, stop=high)
+
+    def _column(self, key: str) -> tuple[NDArray, NDArray]:
+        """(place, value) of the rows that have a key."""
+        name = key if key in self.table.column_names else f"value/{key}"
+        if name not in self.table.column_names:
+            return np.zeros(0), np.zeros(0)
+        cells = self.table[name].to_pylist()
+        there = [n for n, cell in enumerate(cells) if isinstance(cell, (int, float))]
+        return self.places[there], np.array([float(cells[n]) for n in there], dtype=np.float64)
+
+    def usual_window(self) -> float:
+        """How far around is near: four times the usual distance of the key's rows."""
+        places = self._column(self._key)[0] if self._key else self.places
+        steps = np.diff(np.unique(places))
+        return float(np.median(steps)) * 4 if len(steps) else 1.0
+
+    def value(self) -> Value | None:
+        """The key's value at the point and before."""
+        if self._key is None:
+            return None
+        places, values = self._column(self._key)
+        if not len(places):
+            return None
+        here = int(np.argmin(np.abs(places - self._place)))
+        shift = self._began if self._x == "time" and self._place != self._at else 0.0
+        return Value(
+            key=plain(self._key),
+            value=num(float(values[here])),
+            before=num(float(values[here - 1])) if here else None,
+            at=num(float(places[here] - shift)),
+        )
+
+    def unusual(self) -> tuple[list[Unusual], int]:
+        """The keys that left their usual range, most first; and how many were looked at."""
+        found: list[tuple[float, Unusual]] = []
+        looked_at = 0
+        for name in self.table.column_names:
+            if name in self.clocks or name.startswith(("rollbook/", "host/", "clock/")):
+                continue
+            places, values = self._column(name)
+            here = np.flatnonzero(places <= self._place + 1e-9 * max(1.0, abs(self._place)))
+            if not len(here):
+                continue
+            looked_at += 1
+            last = int(here[-1])
+            entry = _departure(name, places[last], values[last], values[max(0, last - _ROWS_BEFORE) : last])
+            if entry is not None:
+                found.append(entry)
+        found.sort(key=lambda pair: -pair[0])
+        return [entry for _, entry in found[:_MOST_UNUSUAL]], looked_at
+
+
+def _departure(key: str, place: float, value: float, before: NDArray) -> tuple[float, Unusual] | None:
+    """How far a value lies outside of the middle nine tenths of those before; None where it does not."""
+    finite = before[np.isfinite(before)]
+    if len(finite) < _LEAST_ROWS:
+        return None
+    median = float(np.median(finite))
+    low, high = (float(end) for end in np.quantile(finite, [0.05, 0.95]))
+    if not math.isfinite(value):
+        times = math.inf
+    elif low <= value <= high:
+        return None
+    else:
+        side = high - median if value > high else median - low
+        side = side if side > 0 else max(abs(median) * 1e-3, 1e-12)
+        times = abs(value - median) / side
+        if times < 1.5:
+            return None
+    entry = Unusual(
+        key=plain(key),
+        value=num(value),
+        median=num(median),
+        low=num(low),
+        high=num(high),
+        times=num(min(times, 1e9)),
+        at=num(place),
+    )
+    return times, entry
+
+
+def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Any]:
+    """Films of the episodes shown, and pictures near the point."""
+    table = table_of(hall, row, "media")
+    if not table.num_rows:
+        return []
+    places = axis_values(table, clock, began)
+    own = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
+    chosen = [n for n in range(table.num_rows) if str(own[n]) in ids or abs(places[n] - at) <= window]
+    chosen.sort(key=lambda n: abs(places[n] - at) if math.isfinite(places[n]) else math.inf)
+    return media_of(hall, row, table.take(pa.array(chosen[:6], pa.int64())), clock)
+
+
+def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -> Checkpoints:
+    table = table_of(hall, row, "checkpoints")
+    if not table.num_rows:
+        return Checkpoints(before=None, after=None)
+    places = axis_values(table, clock, began)
+    picked: list[Any] = []
+    for chosen in (np.flatnonzero(places <= at), np.flatnonzero(places > at)):
+        if not len(chosen):
+            picked.append(None)
+            continue
+        best = int(chosen[np.argmax(places[chosen])] if not picked else chosen[np.argmin(places[chosen])])
+        (cells,) = shown_rows(table.slice(best, 1), places[best : best + 1])
+        cells.pop("positions", None)
+        cells.pop("state", None)
+        cells["file"] = os.path.basename(str(cells.get("path") or ""))
+        picked.append(cells)
+    return Checkpoints(before=picked[0], after=picked[1])
+
+
+def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
+    """Where the time went in the stretch around a moment, beside what a stretch of that length usually holds."""
+    table = table_of(hall, row, "timings")
+    if moment is None or not table.num_rows:
+        return None
+    ends = seconds_column(table)
+    names = table["name"].to_pylist()
+    seconds = np.array([float(c) if isinstance(c, (int, float)) else 0.0 for c in table["seconds"].to_pylist()])
+    roots = [n for n, name in enumerate(names) if "/" not in str(name)]
+    if not roots:
+        return None
+    first = names[roots[0]]
+    of_first = np.flatnonzero(np.array([name == first for name in names]))
+    bounds = np.sort(ends[of_first])
+    place = int(np.searchsorted(bounds, moment))
+    high = float(bounds[min(place, len(bounds) - 1)])
+    low = (
+        float(bounds[place - 1])
+        if 0 < place < len(bounds)
+        else high - float(np.median(np.diff(bounds)))
+        if len(bounds) > 1
+        else float("-inf")
+    )
+    inside = (ends > low) & (ends <= max(high, moment))
+    totals: dict[str, float] = {}
+    for n in np.flatnonzero(inside).tolist():
+        totals[str(names[n])] = totals.get(str(names[n]), 0.0) + float(seconds[n])
+    own = own_seconds(totals)
+    whole = sum(own.values())
+    usual = float(np.median(np.diff(bounds))) if len(bounds) > 1 else math.nan
+    stages = [
+        StageAt(name=plain(n), seconds=s, share=s / whole if whole else 0.0)
+        for n, s in sorted(own.items(), key=lambda p: -p[1])
+        if s > 0
+    ]
+    lasted = high - low if math.isfinite(low) else whole
+    return TimingsAt(seconds=num(lasted), median=num(usual) if math.isfinite(usual) else None, stages=stages[:12])
+
+
+def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began: float) -> list[TextLine]:
+    table = table_of(hall, row, "text")
+    if not table.num_rows:
+        return []
+    places, times = axis_values(table, clock, began), seconds_column(table)
+    chosen = np.flatnonzero(np.abs(places - at) <= window)[:_TEXTS]
+    found = []
+    for n in chosen.tolist():
+        (cells,) = table.slice(n, 1).to_pylist()
+        text = plain(str(cells.get("text") or "")[:2_000])
+        found.append(
+            TextLine(time=float(times[n]), key=plain(str(cells.get("key") or "")), text=text, x=num(float(places[n])))
+        )
+    return found
+
+
+def _log(row: RunRow, moment: float | None) -> tuple[str | None, list[LogLine]]:
+    """Lines near a moment, of the first log whose lines say when they were written."""
+    if moment is None:
+        return None, []
+    for entry in log_files(row)[:6]:
+        if entry.label == "keeper":
+            continue
+        try:
+            lines = lines_near(os.path.join(row.folder, *entry.name.split("/")), moment, _LOG_LINES).lines
+        except OSError:
+            continue
+        if lines:
+            return entry.name, lines
+    return None, []
+
+
+def step(hall: Hall, ask: StepAsk) -> StepAnswer:
+    """The next or previous row of a key on the axis."""
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    shift = started(row) if x == "relative" else 0.0
+    axis, at = ("time", ask.at + shift) if x == "relative" else (x, ask.at)
+    reach = 1.0
+    with hall.book(row) as book:
+        for _ in range(40):
+            start, stop = (math.nextafter(at, math.inf), at + reach) if ask.by > 0 else (at - reach, at)
+            try:
+                series = book.series(ask.key, x=axis, points=4_096, start=start, stop=stop)
+            except RollbookError:
+                raise
+            if len(series):
+                if int(series.count.sum()) + series.non_finite > len(series) and reach > 1e-6:
+                    reach /= 3
+                    continue
+                place = float(series.x.min() if ask.by > 0 else series.x.max())
+                return StepAnswer(at=num(place - shift))
+            reach *= 8
+            if reach > 1e16:
+                break
+    return StepAnswer(at=None)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/api/runs/{run}/cause", CauseAsk, CauseAnswer, cause, "What went on near a point, from every table"
+    ),
+    Endpoint("GET", "/api/runs/{run}/step", StepAsk, StepAnswer, step, "The next or previous row of a key"),
+]

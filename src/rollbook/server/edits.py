@@ -1,0 +1,95 @@
+"""Changes: tags, notes, names, groups, archived runs. They touch nothing but run.json."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from rollbook import manifest
+from rollbook.errors import BadInput, RollbookError
+from rollbook.server.catalogue import RunRow
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.refusals import Refused
+from rollbook.server.schemas.places import EditAnswer, EditAsk, LeftOut
+from rollbook.server.table_of_runs import table_row
+
+__all__ = ["ENDPOINTS"]
+
+ARCHIVED = "archived"
+"""The tag of a run that was put away."""
+
+_LONGEST = {"name": 200, "notes": 20_000, "group": 200}
+_MOST_TAGS, _LONGEST_TAG = 100, 100
+
+
+def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
+    """Change the manifests of some runs; those that cannot be changed are named, the others are changed."""
+    _check(ask)
+    rows = hall.rows(ask.runs)
+    refused: list[LeftOut] = []
+    for row in rows:
+        try:
+            _edit_one(row, ask)
+        except (RollbookError, OSError) as err:
+            refused.append(LeftOut(run=row.key, why=str(err)))
+    hall.catalogue.refresh(full=True)
+    known = hall.catalogue.snapshot(60.0).rows
+    return EditAnswer(
+        runs=[table_row(known[row.key], [], hall.facts.known(known[row.key])) for row in rows if row.key in known],
+        refused=refused,
+    )
+
+
+def _edit_one(row: RunRow, ask: EditAsk) -> None:
+    with manifest.ManifestLock(row.folder):
+        fields = manifest.read(row.folder)
+        before = {name: fields.get(name) for name in ("name", "notes", "tags", "group")}
+        _apply(fields, ask)
+        changed = [name for name, value in before.items() if fields.get(name) != value]
+        if not changed:
+            return
+        if not os.access(row.folder, os.W_OK):
+            raise PermissionError(f"{row.folder} cannot be written to")
+        # The run's own writer holds these fields in memory: it takes over what stands here (see manifest.edited).
+        fields["edited"] = sorted({*(fields.get("edited") or ()), *changed})
+        manifest.write(row.folder, fields, durable=True)
+
+
+def _apply(fields: dict[str, Any], ask: EditAsk) -> None:
+    tags = [str(tag) for tag in fields.get("tags") or ()]
+    said = ask.set
+    if said is not None:
+        for name in ("name", "notes", "group"):
+            value = getattr(said, name)
+            if value is not None:
+                fields[name] = value if name != "group" or value else None
+        if said.tags is not None:
+            tags = [*said.tags, *([ARCHIVED] if ARCHIVED in tags and said.archived is None else [])]
+        if said.archived is not None:
+            tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if said.archived else [])
+    tags = [tag for tag in [*tags, *ask.add_tags] if tag not in ask.remove_tags]
+    fields["tags"] = list(dict.fromkeys(tags))
+
+
+def _check(ask: EditAsk) -> None:
+    if ask.set is None and not ask.add_tags and not ask.remove_tags:
+        raise BadInput("nothing to change: say set, add_tags or remove_tags")
+    for tag in [*((ask.set.tags if ask.set else None) or ()), *ask.add_tags]:
+        if not tag.strip() or len(tag) > _LONGEST_TAG or not tag.isprintable():
+            raise BadInput(f"the tag {tag!r:.60} is no tag: 1 to {_LONGEST_TAG} printable characters")
+    if len((ask.set.tags if ask.set else None) or ()) + len(ask.add_tags) > _MOST_TAGS:
+        raise Refused("too_large", f"at most {_MOST_TAGS} tags a run")
+    for name, most in _LONGEST.items():
+        value = getattr(ask.set, name) if ask.set is not None else None
+        if value is None:
+            continue
+        if len(value) > most:
+            raise Refused("too_large", f"{name} has {len(value):,} characters; at most {most:,}")
+        if name != "notes" and not value.isprintable():
+            raise BadInput(f"{name}={value!r:.60} holds characters that cannot be shown")
+        if name == "name" and not value.strip():
+            raise BadInput("a run's name is not empty")
+
+
+ENDPOINTS = [Endpoint("POST", "/api/edit", EditAsk, EditAnswer, edit, "Change tags, notes, names; archive", edits=True)]

@@ -1,0 +1,271 @@
+"""The files of a run: lists, pictures and films as they are, everything else only to be saved."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+
+from rollbook.server.alerts import media_of
+from rollbook.server.cells import columns_of, plain
+from rollbook.server.endpoint import Download, Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.one_run import changes
+from rollbook.server.refusals import Refused
+from rollbook.server.rows import axis_values, default_axis, seconds_column, shown_rows, table_of
+from rollbook.server.schemas.common import TablePage
+from rollbook.server.schemas.places import (
+    ConfigAnswer,
+    ConfigAttempt,
+    FileAsk,
+    FileEntry,
+    FilesAnswer,
+    MediaAnswer,
+    MediaAsk,
+    RunTableAsk,
+    TextAnswer,
+    TextAsk,
+)
+from rollbook.server.schemas.points import TextLine
+from rollbook.server.schemas.runs import RunAsk
+from rollbook.server.series import started
+
+__all__ = ["ENDPOINTS"]
+
+_MOST_FILES = 2_000
+_SHOWN = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+}
+"""What a browser may show of a run: nothing that it could execute. SVG and HTML are only ever saved."""
+
+_MAGIC = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+    "video/webm": (b"\x1aE\xdf\xa3",),
+}
+
+
+def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
+    """The files of a run and its checkpoints."""
+    row = hall.row(ask.run)
+    root = os.path.realpath(row.folder)
+    found: list[FileEntry] = []
+    total = 0
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(here, name)))
+        for name in sorted(names):
+            path = os.path.join(here, name)
+            try:
+                stat = os.lstat(path)
+            except OSError:
+                continue
+            total += stat.st_size
+            inside = os.path.relpath(path, root).replace(os.sep, "/")
+            if len(found) < _MOST_FILES and not os.path.islink(path):
+                found.append(
+                    FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
+                )
+    table = table_of(hall, row, "checkpoints")
+    hidden = [name for name in ("positions", "state") if name in table.column_names]
+    places = axis_values(table, default_axis(hall, row), started(row))
+    return FilesAnswer(
+        files=found,
+        checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
+        bytes=total,
+        truncated=len(found) >= _MOST_FILES,
+    )
+
+
+def _kind(path: str) -> Any:
+    name = os.path.basename(path)
+    if path.startswith(("ckpt/", "checkpoints/")) or name.endswith(
+        (".pt", ".pth", ".pth.tar", ".ckpt", ".safetensors")
+    ):
+        return "checkpoint"
+    if path.startswith("data/"):
+        return "data"
+    if path.startswith("media/"):
+        return "media"
+    if path.startswith(("log/", "logs/")) or name.endswith((".log", ".txt")):
+        return "log"
+    return "config" if name.endswith((".py", ".json", ".yaml", ".yml", ".toml", ".diff", ".patch")) else "other"
+
+
+def inside(folder: str, path: str) -> str:
+    """A file of a run by its path inside it.
+
+    Raises:
+      Refused: there is none, or the path leads out of the run.
+    """
+    root = os.path.realpath(folder)
+    parts = path.split("/")
+    if (
+        not path
+        or "\0" in path
+        or "\\" in path
+        or any(part in ("", ".", "..") for part in parts)
+        or os.path.isabs(path)
+    ):
+        raise Refused("not_found", f"the run has no file {path!r:.100}")
+    try:
+        real = os.path.realpath(os.path.join(root, *parts))
+    except (OSError, ValueError):
+        raise Refused("not_found", f"the run has no file {path!r:.100}") from None
+    if not real.startswith(root + os.sep) or not os.path.isfile(real):
+        raise Refused(
+            "not_found", f"the run has no file {path!r:.100}", "It may have been evicted, or not be encoded yet."
+        )
+    return real
+
+
+def media_bytes(hall: Hall, ask: FileAsk) -> Download:
+    """A picture or film as it is; anything else only to be saved."""
+    path = inside(hall.row(ask.run).folder, ask.path)
+    kind = _SHOWN.get(os.path.splitext(path)[1].lower())
+    if kind is None or not _is_what_it_says(path, kind):
+        return Download(path, "application/octet-stream", attachment=True)
+    return Download(path, kind, attachment=False)
+
+
+def _is_what_it_says(path: str, kind: str) -> bool:
+    with open(path, "rb") as file:
+        head = file.read(12)
+    if kind == "video/mp4":
+        return head[4:8] == b"ftyp"
+    return head.startswith(_MAGIC[kind])
+
+
+def file_bytes(hall: Hall, ask: FileAsk) -> Download:
+    """Any file of a run, to be saved and never shown."""
+    return Download(inside(hall.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
+
+
+def media(hall: Hall, ask: MediaAsk) -> MediaAnswer:
+    """A window of the pictures and films, newest first."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+    table = table_of(hall, row, "media")
+    keys = sorted({str(cell) for cell in table["key"].to_pylist()}) if table.num_rows else []
+    chosen = [
+        n
+        for n, cells in enumerate(table.select(["key", "kind"]).to_pylist() if table.num_rows else ())
+        if (ask.key is None or cells["key"] == ask.key) and (ask.kind is None or cells["kind"] == ask.kind)
+    ]
+    chosen.reverse()
+    picked = table.take(pa.array(chosen[ask.offset : ask.offset + ask.limit], pa.int64()))
+    return MediaAnswer(
+        total=len(chosen),
+        keys=[plain(key) for key in keys],
+        media=media_of(hall, row, picked, ask.x or default_axis(hall, row)),
+    )
+
+
+def text(hall: Hall, ask: TextAsk) -> TextAnswer:
+    """A window of the texts, newest first."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+    table = table_of(hall, row, "text")
+    x = ask.x or default_axis(hall, row)
+    places, times = axis_values(table, x, started(row)), seconds_column(table)
+    words = (ask.search or "").lower().split()
+    rows = table.to_pylist()
+    chosen = [
+        n
+        for n, cells in enumerate(rows)
+        if (ask.key is None or cells.get("key") == ask.key)
+        and all(word in str(cells.get("text")).lower() for word in words)
+    ]
+    chosen.reverse()
+    return TextAnswer(
+        total=len(chosen),
+        keys=[plain(key) for key in sorted({str(cells.get("key")) for cells in rows})],
+        rows=[
+            TextLine(
+                time=float(times[n]),
+                key=plain(str(rows[n].get("key") or "")),
+                text=plain(str(rows[n].get("text") or "")[:20_000]),
+                x=float(places[n]) if places[n] == places[n] else None,
+                attempt=rows[n].get("attempt"),
+            )
+            for n in chosen[ask.offset : ask.offset + ask.limit]
+        ],
+    )
+
+
+def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
+    """What each life of a run was started with."""
+    row = hall.row(ask.run)
+    with hall.book(row) as book:
+        entries = book.attempts
+        whole = book.config
+    found: list[ConfigAttempt] = []
+    before: dict[int, dict[str, Any]] = {}
+    for entry in sorted((e for e in entries if type(e.get("n")) is int), key=lambda e: int(e["n"])):
+        said = entry.get("config")
+        own: dict[str, Any] = said if isinstance(said, dict) else whole
+        parent = before.get(entry.get("parent") or 0)
+        started_at = entry.get("started")
+        found.append(
+            ConfigAttempt(
+                n=entry["n"],
+                started=float(started_at) if isinstance(started_at, (int, float)) else None,
+                config=plain(own),
+                changes=changes(parent, own) if parent is not None else [],
+                git=plain(entry["git"]) if isinstance(entry.get("git"), dict) else None,
+                packages=plain(entry["packages"]) if isinstance(entry.get("packages"), dict) else None,
+            )
+        )
+        before[entry["n"]] = own
+    return ConfigAnswer(attempts=found)
+
+
+def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
+    """A window of any table but metrics, as it stands."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+    if ask.table == "metrics":
+        raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
+    table = table_of(hall, row, ask.table, ask.attempts)
+    part = table.slice(ask.offset, ask.limit)
+    return TablePage(
+        total=table.num_rows, matched=table.num_rows, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part)
+    )
+
+
+def _check_window(hall: Hall, offset: int, limit: int) -> None:
+    if offset < 0 or not 0 <= limit <= hall.limits.rows:
+        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {hall.limits.rows:,} rows")
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
+    Endpoint("GET", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
+    Endpoint("GET", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
+    Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each life of a run was started with"),
+    Endpoint("GET", "/api/runs/{run}/table/{table}", RunTableAsk, TablePage, any_table, "A window of any table"),
+    Endpoint(
+        "GET",
+        "/media/{run}/{path:path}",
+        FileAsk,
+        "application/octet-stream",
+        media_bytes,
+        "A picture or film as it is",
+    ),
+    Endpoint(
+        "GET",
+        "/files/{run}/{path:path}",
+        FileAsk,
+        "application/octet-stream",
+        file_bytes,
+        "Any file of a run, to be saved",
+    ),
+]

@@ -1,0 +1,193 @@
+"""Rows of a run's tables as the page sees them: tables kept while they are fresh, placed on an axis, near a point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import columns_of, num, plain, rows_of
+from rollbook.server.hall import Hall
+from rollbook.server.schemas.common import Row
+from rollbook.server.schemas.points import Nearest, NearTable
+
+__all__ = [
+    "IDENTITY",
+    "Moment",
+    "axis_values",
+    "clocks_of",
+    "default_axis",
+    "moment_of",
+    "near",
+    "row_id",
+    "seconds_column",
+    "shown_rows",
+    "table_of",
+]
+
+NDArray = npt.NDArray[Any]
+
+IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
+"""Columns that say which row a row is; shown as one id."""
+
+_NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
+    """A whole table of a run, kept while it is fresh. For tables of thousands of rows, not of millions."""
+    found: pa.Table = hall.remembered(
+        ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
+    )
+    return found
+
+
+def default_axis(hall: Hall, row: RunRow) -> str:
+    """The axis that a run is usually seen along."""
+    from rollbook.server.columns import axis_of
+
+    facts = hall.facts.known(row) or hall.facts.now(row)
+    return axis_of(row, facts)
+
+
+def seconds_column(table: pa.Table) -> NDArray:
+    """The times of a table as unix seconds."""
+    column = table["time"]
+    per_second = _NS[column.type.unit]
+    whole = (
+        np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False))
+        if len(column)
+        else np.zeros(0)
+    )
+    found: NDArray = whole.astype(np.float64) / per_second
+    return found
+
+
+def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
+    """Where the rows of a table stand on an axis; NaN for those that do not know it."""
+    n = table.num_rows
+    if x in ("time", "relative"):
+        return seconds_column(table) - (began if x == "relative" else 0.0)
+    if x not in table.column_names:
+        return np.full(n, np.nan)
+    cells = table[x].to_pylist()
+    return np.array([float(cell) if isinstance(cell, (int, float)) else np.nan for cell in cells], dtype=np.float64)
+
+
+class Moment(NamedTuple):
+    """A point of a run: its time and all clocks, as far as they are known."""
+
+    time: float | None
+    clocks: dict[str, int]
+    attempt: int | None
+
+
+def moment_of(hall: Hall, row: RunRow, key: str | None, x: str, at: float, began: float) -> Moment:
+    """What the clocks say at a point of an axis: those of the nearest row of a key, or of any key."""
+    clocks_known = _clocks(hall, row)
+    with hall.book(row) as book:
+        keys = [key] if key is not None else None
+        if x in ("time", "relative"):
+            middle = at + (began if x == "relative" else 0.0)
+            table = _around_time(book, keys, middle)
+            places = seconds_column(table) if table is not None else np.zeros(0)
+            target = middle
+        else:
+            table = _around(book, keys, x, at)
+            places = axis_values(table, x, began) if table is not None else np.zeros(0)
+            target = at
+    if table is None or not len(places) or np.isnan(places).all():
+        return Moment(target if x in ("time", "relative") else None, {x: int(at)} if x in clocks_known else {}, None)
+    nearest = int(np.nanargmin(np.abs(places - target)))
+    cells = table.slice(nearest, 1).to_pylist()[0]
+    clocks = {clock: int(cells[clock]) for clock in clocks_known if isinstance(cells.get(clock), int)}
+    attempt = cells.get("attempt")
+    return Moment(
+        float(seconds_column(table.slice(nearest, 1))[0]), clocks, attempt if isinstance(attempt, int) else None
+    )
+
+
+def _clocks(hall: Hall, row: RunRow) -> tuple[str, ...]:
+    with hall.book(row) as book:
+        return book.clocks
+
+
+def _around(book: Any, keys: list[str] | None, x: str, at: float) -> pa.Table | None:
+    """Rows near a reading, from a stretch that grows until it holds some."""
+    reach = 1.0
+    for _ in range(24):
+        table = book.metrics(keys, x=x, start=at - reach, stop=at + reach + 1)
+        if table.num_rows:
+            return table
+        reach *= 8
+        if reach > 1e15:
+            return None
+    return None
+
+
+def _around_time(book: Any, keys: list[str] | None, middle: float) -> pa.Table | None:
+    reach = 1.0
+    for _ in range(12):
+        table = book.metrics(keys, since=max(0.0, middle - reach), until=middle + reach)
+        if table.num_rows:
+            return table
+        reach *= 8
+    return None
+
+
+def near(
+    table: pa.Table, places: NDArray, at: float, window: float, rows: int, id_column: str, longest: int = 300
+) -> NearTable:
+    """The rows of a table that lie within a window around a place, the nearest first chosen, in their order."""
+    distance = np.abs(places - at)
+    inside = np.flatnonzero(distance <= window)
+    nearest = None
+    if not len(inside) and np.isfinite(distance).any():
+        best = int(np.nanargmin(distance))
+        cell = table[id_column][best].as_py() if id_column in table.column_names else best
+        nearest = Nearest(id=plain(str(cell)), x=num(float(places[best])), away=num(float(places[best] - at)))
+    chosen = np.sort(inside[np.argsort(distance[inside], kind="stable")[:rows]])
+    picked = table.take(pa.array(chosen, pa.int64()))
+    return NearTable(
+        columns=columns_of(_without_identity(picked)),
+        rows=shown_rows(picked, places[chosen], longest),
+        total_in_window=len(inside),
+        nearest=nearest,
+    )
+
+
+def shown_rows(
+    table: pa.Table, places: Sequence[float] | NDArray | None = None, longest: int | None = 300
+) -> list[Row]:
+    """Rows with their id in the API, and their place on the axis as `x` where it is given."""
+    ids = [row_id(cells) for cells in table.select([c for c in IDENTITY if c in table.column_names]).to_pylist()]
+    found = rows_of(table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"]), longest)
+    for place, cells in enumerate(found):
+        cells["id"] = ids[place] if ids else str(place)
+        if places is not None:
+            cells["x"] = num(float(places[place]))
+    return found
+
+
+def _without_identity(table: pa.Table) -> pa.Table:
+    return table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"])
+
+
+def row_id(cells: Mapping[str, Any]) -> str:
+    """The name of a row in the API: who wrote it, and where in its lane it stands."""
+    return ":".join(
+        str(cells.get(name) if cells.get(name) is not None else "") for name in ("writer", "lane", "seq", "index")
+    )
+
+
+def clocks_of(cells: Mapping[str, Any], clocks: Sequence[str]) -> dict[str, int]:
+    """The clocks that a row knows."""
+    return {
+        clock: int(cells[clock])
+        for clock in clocks
+        if isinstance(cells.get(clock), (int, float)) and math.isfinite(cells[clock]) and abs(cells[clock]) < 2**53
+    }
