@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "EDITABLE",
     "FORMAT",
     "NAME",
     "ORIGIN",
@@ -38,6 +39,7 @@ __all__ = [
     "close_origin",
     "difference",
     "differences",
+    "edit",
     "entry_of",
     "follow_summary",
     "look",
@@ -46,6 +48,7 @@ __all__ = [
     "origin",
     "path_of",
     "read",
+    "take_edits",
     "write",
 ]
 
@@ -59,6 +62,9 @@ STATUSES = ("running", "finished", "killed", "crashed")
 
 ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
 """What belongs to a life rather than to the run: what it was started with, from which code, with which packages."""
+
+EDITABLE = ("name", "notes", "tags", "group")
+"""What a person may say of a run at any time; the names of those that were changed stand in `edited`."""
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _LARGEST = 2**63
@@ -126,6 +132,33 @@ def write(folder: str | os.PathLike[str], fields: Mapping[str, Any], *, durable:
       OSError: it cannot be written; the old one is untouched.
     """
     files.write_json(path_of(folder), dict(fields), durable=durable, indent=1)
+
+
+def edit(folder: str | os.PathLike[str], changed: Mapping[str, Any]) -> None:
+    """Change what a person may say of a run at any time: the fields of `EDITABLE`.
+
+    Safe while the run is written: its writer takes over what was changed (`take_edits`) when it writes run.json anew.
+
+    Raises:
+      NotARun, NewerFormat: it cannot be read. OSError: it cannot be written; the old one is untouched.
+    """
+    with ManifestLock(os.fspath(folder)):
+        fields = read(folder)
+        new = {name: value for name, value in changed.items() if name in EDITABLE and fields.get(name) != value}
+        if not new:
+            return
+        fields.update(new)
+        fields["edited"] = sorted({*fields.get("edited", ()), *new})
+        write(folder, fields, durable=True)
+
+
+def take_edits(fields: dict[str, Any], on_disk: Mapping[str, Any]) -> None:
+    """Take over what a person changed in run.json since these fields were read. Changes `fields`."""
+    edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
+    for name in edited:
+        fields[name] = on_disk[name]
+    if edited:
+        fields["edited"] = edited
 
 
 def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -251,6 +284,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "notes": (_text, "text"),
     "tags": (_texts, "a list"),
     "clocks": (_texts, "a list"),
+    "edited": (_texts, "a list"),
     "total": (_counts, "an object of integers"),
     "drops": (_counts, "an object of integers"),
     "config": (_mapping, "an object"),

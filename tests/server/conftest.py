@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from page_server import client_of, record
+from page_server import client_of, record, record_rich
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +33,25 @@ def runs(client: TestClient) -> list[str]:
     """The API's names of the recorded runs, by learning rate and seed."""
     answer = client.post("/api/runs", json={"sort": [{"column": "config.lr"}, {"column": "seed"}], "sections": False})
     return [row["run"] for row in answer.json()["rows"]]
+
+
+@pytest.fixture(scope="session")
+def rich_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run that has rows in every table. Not to be changed."""
+    folder = tmp_path_factory.mktemp("rich") / "runs"
+    record_rich(folder)
+    return folder
+
+
+@pytest.fixture
+def rich(rich_folder: Path) -> Iterator[TestClient]:
+    """The client of a server that shows that run alone."""
+    with client_of(rich_folder) as client:
+        yield client
+
+
+@pytest.fixture
+def run(rich: TestClient) -> str:
+    """The API's name of that run."""
+    (row,) = rich.post("/api/runs", json={"sections": False}).json()["rows"]
+    return str(row["run"])

@@ -401,6 +401,7 @@ class Run(Scope):
         try:
             with manifest.ManifestLock(str(self._folder)):
                 if not self._was_taken_over():
+                    manifest.take_edits(self.about, manifest.look(self._folder))
                     manifest.write(self._folder, self.about)
         except OSError as err:
             if is_foreign(err):

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import anyio
 import anyio.to_thread
 import msgspec
+import numpy as np
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
@@ -56,7 +57,7 @@ class Workers:
 
 def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Any]:
     """The Starlette endpoint of one of ours."""
-    encoder = msgspec.json.Encoder()
+    encoder = msgspec.json.Encoder(enc_hook=_of_numpy)
 
     async def answer(request: Request) -> Response:
         began = time.perf_counter()
@@ -76,6 +77,12 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
             return refusal(err)
 
     return answer
+
+
+def _of_numpy(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no part of an answer")
 
 
 def refusal(err: BaseException) -> Response:

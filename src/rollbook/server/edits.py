@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rollbook import manifest
@@ -42,34 +41,19 @@ def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
 
 
 def _edit_one(row: RunRow, ask: EditAsk) -> None:
-    with manifest.ManifestLock(row.folder):
-        fields = manifest.read(row.folder)
-        before = {name: fields.get(name) for name in ("name", "notes", "tags", "group")}
-        _apply(fields, ask)
-        changed = [name for name, value in before.items() if fields.get(name) != value]
-        if not changed:
-            return
-        if not os.access(row.folder, os.W_OK):
-            raise PermissionError(f"{row.folder} cannot be written to")
-        # The run's own writer holds these fields in memory: it takes over what stands here (see manifest.edited).
-        fields["edited"] = sorted({*(fields.get("edited") or ()), *changed})
-        manifest.write(row.folder, fields, durable=True)
-
-
-def _apply(fields: dict[str, Any], ask: EditAsk) -> None:
-    tags = [str(tag) for tag in fields.get("tags") or ()]
+    changed: dict[str, Any] = {}
+    tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
     said = ask.set
     if said is not None:
-        for name in ("name", "notes", "group"):
-            value = getattr(said, name)
-            if value is not None:
-                fields[name] = value if name != "group" or value else None
+        changed = {name: value for name in ("name", "notes", "group") if (value := getattr(said, name)) is not None}
+        if changed.get("group") == "":
+            changed["group"] = None
         if said.tags is not None:
             tags = [*said.tags, *([ARCHIVED] if ARCHIVED in tags and said.archived is None else [])]
         if said.archived is not None:
             tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if said.archived else [])
     tags = [tag for tag in [*tags, *ask.add_tags] if tag not in ask.remove_tags]
-    fields["tags"] = list(dict.fromkeys(tags))
+    manifest.edit(row.folder, {**changed, "tags": list(dict.fromkeys(tags))})
 
 
 def _check(ask: EditAsk) -> None:

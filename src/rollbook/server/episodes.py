@@ -197,7 +197,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
     with hall.book(row) as book:
         found = book.episode(ask.episode)
         clocks = book.clocks
-        rewards, media, steps = found.rewards(), found.media(), found.steps()
+        rewards, media, steps = found.rewards(), found.media(), _without(found.steps(), clocks)
         checkpoint = found.checkpoint()
         name = f"{book.project}/{book.name}"
     table = table_of(hall, row, "episodes")
@@ -239,6 +239,11 @@ def _rank(table: pa.Table, score: Any) -> Rank | None:
         return None
     others = [cell for cell in table["return"].to_pylist() if isinstance(cell, (int, float)) and not math.isnan(cell)]
     return Rank(lower=sum(cell < score for cell in others), of=len(others))
+
+
+def _without(steps: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
+    """The steps without clocks: they say where an episode stands, not what happened in it."""
+    return steps.drop_columns([clock for clock in clocks if clock in steps.column_names])
 
 
 def _traces(steps: pa.Table) -> dict[str, NDArray]:
@@ -284,7 +289,7 @@ def traces(hall: Hall, ask: TracesAsk) -> Streamed:
     row = hall.row(ask.run)
     with hall.book(row) as book:
         found = book.episode(ask.episode)
-        steps = found.steps()
+        steps = _without(found.steps(), book.clocks)
     known = _traces(steps)
     names = (
         ask.names

@@ -1,0 +1,211 @@
+"""What the page shows of one run: cause, episodes, samples, timings, logs, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from rollbook.server.frames import unpack
+
+
+def got(client: TestClient, path: str, **query: Any) -> dict[str, Any]:
+    """The JSON of a GET that is answered."""
+    answer = client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def asked(client: TestClient, path: str, **body: Any) -> dict[str, Any]:
+    """The JSON of a POST that is answered."""
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_run_says_all_that_it_knows_of_itself(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}")
+    assert answer["name"] == "grpo"
+    assert answer["config"] == {"lr": 1e-6}
+    assert answer["status"] == "finished"
+    assert answer["tables"]["episodes"] == 20
+    assert answer["attempts"][0]["effective"]
+    assert answer["resume_line"].startswith("rollbook.init('rich', 'grpo', run_id=")
+
+
+def test_a_click_on_a_spike_shows_what_went_on_there(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/cause", at=1200, key="train/reward", x="env_step")
+    assert answer["value"] == {"key": "train/reward", "value": 26.2, "before": 1.19, "at": 1200.0}
+    assert {entry["key"] for entry in answer["unusual"]} == {"train/reward", "update/kl"}
+    assert answer["unusual"][0]["times"] >= answer["unusual"][1]["times"] > 100
+    assert [alert["rule"] for alert in answer["alerts"]] == ["kl"]
+    assert [row["episode_id"] for row in answer["episodes"]["rows"]] == ["e120"]
+    assert answer["samples"]["total_in_window"] == 4
+    assert answer["checkpoint"]["before"]["env_step"] == 500
+    assert answer["checkpoint"]["after"]["env_step"] == 1500
+    assert answer["timings"]["stages"][0]["name"].startswith("update")
+    assert [line["text"] for line in answer["text"]] == ["look here <b>now</b>"]
+    assert [film["key"] for film in answer["films"]] == ["eval/view"]
+
+
+@pytest.mark.parametrize("axis", ["relative", "time", "update/kl"])
+def test_a_point_on_any_axis_has_its_cause(rich: TestClient, run: str, axis: str) -> None:
+    answer = rich.post("/api/series", json={"runs": [run], "keys": ["train/reward"], "x": axis})
+    ((_, arrays),) = unpack(answer.content)
+    highest = int(arrays[0]["y"].argmax())
+    found = got(rich, f"/api/runs/{run}/cause", at=float(arrays[0]["x"][highest]), key="train/reward", x=axis)
+    assert found["clocks"] == {"env_step": 1200}
+    assert found["value"]["value"] == pytest.approx(26.2)
+
+
+def test_where_nothing_is_near_the_nearest_is_named(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/cause", at=1250, key="train/reward", x="env_step", window=10)
+    assert answer["episodes"]["rows"] == []
+    assert answer["episodes"]["nearest"]["away"] == -50.0
+
+
+def test_rows_of_a_key_can_be_walked(rich: TestClient, run: str) -> None:
+    there = got(rich, f"/api/runs/{run}/step", at=1200, key="train/reward", x="env_step", by=1)["at"]
+    assert there == 1210.0
+    assert got(rich, f"/api/runs/{run}/step", at=there, key="train/reward", x="env_step", by=-1)["at"] == 1200.0
+    assert got(rich, f"/api/runs/{run}/step", at=0, key="train/reward", x="env_step", by=-1)["at"] is None
+
+
+def test_marks_stand_where_they_were_made(rich: TestClient, run: str) -> None:
+    marks = asked(rich, "/api/marks", runs=[run], x="env_step")["marks"]
+    assert [(mark["kind"], mark["x"]) for mark in marks] == [
+        ("checkpoint", 500.0),
+        ("note", 1200.0),
+        ("alert", 1200.0),
+        ("checkpoint", 1500.0),
+    ]
+
+
+def test_episodes_are_filtered_by_outcome_and_by_a_condition(rich: TestClient, run: str) -> None:
+    everything = asked(rich, f"/api/runs/{run}/episodes")
+    assert everything["total"] == everything["matched"] == 20
+    ended = asked(rich, f"/api/runs/{run}/episodes", outcome=["terminated"], where='"return" > 100', limit=3)
+    assert ended["matched"] == 4
+    assert len(ended["rows"]) == 3
+    box = {"x": "env_step", "x0": 0, "x1": 100, "y": "return", "y0": 5, "y1": 50}
+    assert [row["episode_id"] for row in asked(rich, f"/api/runs/{run}/episodes", box=box)["rows"]] == ["e10"]
+    wrong = rich.post(f"/api/runs/{run}/episodes", json={"where": "returned >"})
+    assert wrong.status_code == 400
+
+
+def test_the_scatter_has_every_episode_and_names_them(rich: TestClient, run: str) -> None:
+    ((header, arrays),) = unpack(rich.get(f"/api/runs/{run}/scatter").content)
+    assert header["entries"][0]["n"] == 20
+    assert arrays[0]["y"].tolist() == [float(step) for step in range(0, 200, 10)]
+    row = int(arrays[0]["row"][12])
+    assert got(rich, f"/api/runs/{run}/episode-ids", rows=[row])["ids"] == ["e120"]
+
+
+def test_an_episode_comes_with_its_traces(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/episodes/e120")
+    assert answer["rank"] == {"lower": 12, "of": 20}
+    assert [alert["rule"] for alert in answer["alerts"]] == ["kl"]
+    assert (answer["previous"], answer["next"]) == ("e110", "e130")
+    assert {trace["name"]: trace["group"] for trace in answer["traces"]} == {
+        "reward": "reward",
+        "obs[0]": "observation",
+        "obs[1]": "observation",
+        "info/speed": "info",
+    }
+    ((_, arrays),) = unpack(rich.get(f"/api/runs/{run}/episodes/e120/traces").content)
+    assert arrays[0]["reward"].tolist() == [1.0, 2.0]
+    assert arrays[0]["obs[1]"][0] == 1.5
+
+
+def test_samples_are_searched_sorted_and_windowed_on_the_server(rich: TestClient, run: str) -> None:
+    answer = asked(
+        rich, f"/api/runs/{run}/samples", search="<script>alert(0)</SCRIPT> it IS", sort=[{"column": "reward"}], limit=2
+    )
+    assert answer["total"] == 40
+    assert answer["matched"] == 10
+    assert len(answer["rows"]) == 2
+    cell = answer["rows"][0]["cells"]["completion"]
+    assert cell["length"] > len(cell["text"]) == 300
+    whole = got(rich, f"/api/runs/{run}/sample", id=answer["rows"][0]["id"])
+    assert len(whole["cells"]["completion"]) == cell["length"]
+
+
+def test_the_group_of_a_prompt_has_all_its_completions(rich: TestClient, run: str) -> None:
+    row = asked(rich, f"/api/runs/{run}/samples", where="reward = 0", limit=1)["rows"][0]
+    group = got(rich, f"/api/runs/{run}/sample/group", id=row["id"])
+    assert [entry["cells"]["reward"] for entry in group["rows"]] == [0.0, 1.0]
+    assert (group["right"], group["mean"], group["sd"]) == (1, 0.5, 0.5)
+
+
+def test_a_prompt_is_followed_over_training(rich: TestClient, run: str) -> None:
+    row = asked(rich, f"/api/runs/{run}/samples", where="prompt = 'what is 3 plus 0?'", limit=1)["rows"][0]
+    answer = got(rich, f"/api/runs/{run}/sample/history", id=row["id"], x="env_step")
+    assert answer["times_seen"] == 4
+    assert [group["x"] for group in answer["groups"]] == [1200.0, 1400.0]
+    assert [group["all_equal"] for group in answer["groups"]] == [False, False]
+
+
+def test_groups_that_teach_nothing_are_counted(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/unused", at=1200)
+    assert {reason["reason"]: reason["groups"] for reason in answer["reasons"]} == {
+        "trained on": 1,
+        "all rewards equal, 1": 1,
+    }
+    novelty = got(rich, f"/api/runs/{run}/novelty", points=10)
+    assert sum(point["rows"] for point in novelty["points"]) == 40
+    assert sum(point["new"] for point in novelty["points"]) < 40
+
+
+def test_time_is_told_by_stage(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/timings", points=10)
+    stages = {stage["name"]: stage for stage in answer["stages"]}
+    assert set(stages) == {"update", "update/backward"}
+    assert stages["update"]["calls"] == 200
+    assert stages["update"]["own"] <= stages["update"]["total"]
+    line = got(rich, f"/api/runs/{run}/timeline")
+    assert sum(span[5] for span in line["spans"]) > 0
+    assert got(rich, f"/api/runs/{run}/cost")["rows"] >= 200
+
+
+def test_logs_are_read_from_either_end(rich: TestClient, run: str) -> None:
+    names = [entry["name"] for entry in got(rich, f"/api/runs/{run}/logs")["logs"]]
+    assert names
+    tail = got(rich, f"/api/runs/{run}/log", name=names[0], lines=5)
+    before = got(rich, f"/api/runs/{run}/log", name=names[0], lines=5, before=tail["start"])
+    assert len(tail["lines"]) == 5
+    assert before["lines"][-1]["offset"] < tail["lines"][0]["offset"]
+    again = got(rich, f"/api/runs/{run}/log", name=names[0], lines=10, **{"from": before["start"]})
+    assert [line["text"] for line in again["lines"]] == [line["text"] for line in [*before["lines"], *tail["lines"]]]
+    assert rich.get(f"/api/runs/{run}/log", params={"name": "../../secret"}).status_code == 404
+
+
+def test_files_texts_media_and_configuration_are_listed(rich: TestClient, run: str) -> None:
+    files = got(rich, f"/api/runs/{run}/files")
+    assert "run.json" in {entry["path"] for entry in files["files"]}
+    assert [row["env_step"] for row in files["checkpoints"]] == [1500, 500]
+    media = got(rich, f"/api/runs/{run}/media")["media"]
+    assert [entry["there"] for entry in media] == [True]
+    picture = rich.get("/" + media[0]["url"])
+    assert picture.headers["content-type"] == "image/png"
+    assert got(rich, f"/api/runs/{run}/text", key="note")["rows"][0]["text"] == "look here <b>now</b>"
+    assert got(rich, f"/api/runs/{run}/config")["attempts"][0]["config"] == {"lr": 1e-6}
+    assert got(rich, f"/api/runs/{run}/table/rewards")["total"] == 0
+    assert rich.get(f"/api/runs/{run}/table/nothing").status_code == 404
+
+
+def test_health_names_alerts_and_what_is_quiet(rich: TestClient, run: str) -> None:
+    answer = got(rich, f"/api/runs/{run}/health")
+    assert [alert["message"] for alert in answer["alerts"]] == ["moved too far"]
+    assert asked(rich, "/api/alerts")["by_run"] == {run: {"act": 1}}
+
+
+def test_rows_leave_as_csv(rich: TestClient, run: str) -> None:
+    answer = rich.get("/api/export.csv", params={"run": run, "key": "update/kl", "x": "env_step", "stop": 30})
+    lines = answer.text.splitlines()
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert lines[0].startswith("run,name,seed,")
+    assert len(lines) == 4
+    assert rich.get("/api/export.csv", params={"run": run, "table": "episodes"}).text.count("\n") == 21

@@ -1,0 +1,89 @@
+"""SQL from the page: it reads the tables of runs, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from page_server import client_of
+from rollbook.server.settings import Limits
+
+REFUSED = [
+    "select * from read_csv('/etc/passwd')",
+    "select * from '/etc/passwd'",
+    "select * from read_text('/etc/hostname')",
+    "select * from read_blob('run.json')",
+    "select * from glob('/*')",
+    "select * from read_parquet('**/*.parquet')",
+    "from sniff_csv('/etc/passwd')",
+    "copy (select 1) to '/tmp/out.csv'",
+    "copy episodes from '/etc/passwd'",
+    "export database '/tmp/out'",
+    "attach '/tmp/x.db'",
+    "install httpfs",
+    "load httpfs",
+    "set memory_limit = '100GB'",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "pragma database_list",
+    "call pragma_version()",
+    "create table t as select 1",
+    "delete from episodes",
+    "drop view episodes",
+    "select 1; select 2",
+    "select getenv('HOME')",
+    "select * from os",
+    "select * from table_of",
+    "",
+    "nonsense",
+    "select '" + "x" * 30_000 + "'",
+]
+
+
+def test_one_run_is_asked_by_the_names_of_its_tables(rich: TestClient, run: str) -> None:
+    query = 'select count(*) as n, max("return") as best from episodes'
+    answer = rich.post("/api/sql", json={"runs": [run], "query": query}).json()
+    assert answer["rows"] == [[20, 190.0]]
+    assert [column["name"] for column in answer["columns"]] == ["n", "best"]
+    answer = rich.post("/api/sql", json={"runs": [run], "query": 'select max("update/kl") from metrics'}).json()
+    assert answer["rows"][0][0] > 25
+
+
+def test_several_runs_are_asked_together(client: TestClient, runs: list[str]) -> None:
+    query = 'select run, run_seed, count("update/loss") from metrics group by all order by run_seed'
+    answer = client.post("/api/sql", json={"runs": runs, "query": query}).json()
+    assert [row[1:] for row in answer["rows"]] == [[seed, 5_000] for seed in (0, 0, 1, 1, 2, 2)]
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_nothing_but_the_tables_can_be_reached(rich: TestClient, run: str, query: str) -> None:
+    answer = rich.post("/api/sql", json={"runs": [run], "query": query})
+    assert answer.status_code == 400, answer.text
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("query", [query for query in REFUSED if query])
+def test_a_condition_is_locked_in_the_same_way(rich: TestClient, run: str, query: str) -> None:
+    for path in ("episodes", "samples"):
+        escape = f"1 = 1) union all (select null from ({query})"
+        for where in (query, escape, f"1 in ({query})"):
+            answer = rich.post(f"/api/runs/{run}/{path}", json={"where": where})
+            assert "root:" not in answer.text
+            assert answer.status_code in (200, 400)
+
+
+def test_rows_time_and_memory_are_bounded(rich_folder: Path) -> None:
+    with client_of(rich_folder, limits=Limits(sql_seconds=0.3, sql_bytes=64 << 20)) as client:
+        run = client.post("/api/runs", json={"sections": False}).json()["rows"][0]["run"]
+        many = client.post(
+            "/api/sql", json={"runs": [run], "query": "select * from range(1000000)", "limit": 10}
+        ).json()
+        assert len(many["rows"]) == 10
+        assert many["more"]
+        endless = "with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"
+        answer = client.post("/api/sql", json={"runs": [run], "query": endless})
+        assert answer.json()["error"]["code"] in ("timeout", "too_large")
+        large = "select list(range) from range(100000000)"
+        assert client.post("/api/sql", json={"runs": [run], "query": large}).status_code in (413, 504)
