@@ -16,6 +16,7 @@ from rollbook._optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from typing import Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rollbook.values import Histogram
 
-__all__ = ["BINS", "Messages", "as_float32", "default_edges", "whole_records"]
+__all__ = ["BINS", "Messages", "as_float32", "default_edges", "utf8", "whole_records"]
 
 BINS = 64
 """How many bins of equal width a histogram gets where no bins are asked for and none of the default ones fits."""
@@ -237,20 +238,17 @@ def default_edges() -> tuple[float, ...]:
     return (*(-edge for edge in reversed(upper)), 0.0, *upper)
 
 
-def whole_records(file: Any, size: int) -> int:
-    """How many of the first `size` bytes of an event file are whole records, judged by their lengths.
-
-    Args:
-      file: open for reading bytes.
-    """
+def whole_records(path: str | os.PathLike[str], size: int) -> int:
+    """How many of the first `size` bytes of an event file are whole records, judged by their lengths."""
     end = 0
-    while end + 16 <= size:
-        file.seek(end)
-        head = file.read(8)
-        length = int.from_bytes(head, "little")
-        if len(head) < 8 or end + 16 + length > size:
-            break
-        end += 16 + length
+    with open(path, "rb") as file:
+        while end + 16 <= size:
+            file.seek(end)
+            head = file.read(8)
+            length = int.from_bytes(head, "little")
+            if len(head) < 8 or end + 16 + length > size:
+                break
+            end += 16 + length
     return end
 
 
@@ -263,3 +261,8 @@ def as_float32(value: float) -> float:
     if number > _LARGEST_FLOAT:
         return float("inf")
     return float("-inf") if number < -_LARGEST_FLOAT else number
+
+
+def utf8(text: str) -> str:
+    """A tag that a message can hold: what UTF-8 cannot say stands with a backslash."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -16,7 +16,7 @@ from rollbook import sinks, testing
 from rollbook.errors import MissingExtra
 from rollbook.protocols import Row
 from rollbook.sinks import TensorBoard
-from rollbook.sinks.tensorboard import whole_records
+from rollbook.tensorboard_events import whole_records
 from rollbook.values import Histogram, Image
 
 PNG = (
