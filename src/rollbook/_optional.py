@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["need"]
+__all__ = ["installed", "need"]
 
 
 def need(module: str, *, extra: str, why: str, also: str = "") -> Any:
@@ -29,5 +29,23 @@ def need(module: str, *, extra: str, why: str, also: str = "") -> Any:
     except ModuleNotFoundError as err:
         if (err.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
-        what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
-        raise MissingExtra(f"{why} needs {module}, which is not installed: pip install {what}") from None
+        raise _missing(module, extra, why, also) from None
+
+
+def installed(package: str, *, extra: str, why: str, also: str = "") -> None:
+    """Say now that a package is missing, without loading it; see `need`.
+
+    Raises:
+      MissingExtra: there is no such package.
+    """
+    import sys
+    from importlib.util import find_spec
+
+    root = package.partition(".")[0]
+    if root not in sys.modules and find_spec(root) is None:
+        raise _missing(package, extra, why, also)
+
+
+def _missing(module: str, extra: str, why: str, also: str) -> MissingExtra:
+    what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
+    return MissingExtra(f"{why} needs {module}, which is not installed: pip install {what}")

@@ -12,6 +12,7 @@
     │   ├── RunNotFound                 nothing matches
     │   ├── AmbiguousRun                more than one matches
     │   ├── RunIsLive                   another living process writes this run
+    │   ├── RunExists                   there is a run of the id that a new one was to have
     │   ├── NothingToResume             resume="must", and there is nothing
     │   └── NewerFormat                 written by a later rollbook
     ├── Damaged                         bytes on disk that are not what they should be
@@ -40,6 +41,7 @@ __all__ = [
     "RollbookError",
     "RollbookWarning",
     "RunError",
+    "RunExists",
     "RunIsLive",
     "RunNotFound",
     "UnknownKey",
@@ -97,6 +99,10 @@ class AmbiguousRun(RunError, LookupError):
 
 class RunIsLive(RunError):
     """Another living process writes this run."""
+
+
+class RunExists(RunError):
+    """There is a run of the id that a new one was to have."""
 
 
 class NothingToResume(RunError):

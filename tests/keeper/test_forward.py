@@ -303,7 +303,7 @@ def test_filters_remember_across_lives(make_run: Any) -> None:
     assert content(run.lines()) == content(other.lines())
 
 
-def test_a_sink_that_only_thins_by_time_is_fed_by_reading_less() -> None:
+def test_a_glance_that_is_thinned_by_time_is_fed_by_reading_less() -> None:
     assert build({"name": "text"})[1] == 1.0
     assert build({"name": "text", "every_seconds": 5})[1] == 5.0
     assert build({"name": "text", "options": {"every_seconds": 5}})[1] == 5.0

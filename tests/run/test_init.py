@@ -27,6 +27,7 @@ from rollbook.errors import (
     NothingToResume,
     RollbookWarning,
     RunError,
+    RunExists,
     RunIsLive,
     RunNotFound,
     UnknownOption,
@@ -238,7 +239,7 @@ def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest
 
 def test_never_makes_a_new_run_and_refuses_an_id_that_exists(start: Start) -> None:
     start("p", "n", run_id="mine").finish()
-    with pytest.raises(RunIsLive, match="it exists"):
+    with pytest.raises(RunExists, match="it exists"):
         start("p", "n", run_id="mine")
 
 
@@ -349,7 +350,7 @@ def test_a_folder_without_a_page_is_passed_over_by_name_and_named_by_id(start: S
     run = start("p", "n")
     run.finish()
     (run.folder / "run.json").unlink()
-    with pytest.raises(RunIsLive, match="rollbook repair"):
+    with pytest.raises(RunExists, match="rollbook repair"):
         start("p", "n", run_id=run.id, resume="allow")
     assert start("p", "n", resume="allow").id != run.id
 

@@ -112,6 +112,8 @@ def _rows_of_frame(
         if mark not in MARKS:
             return []
         keys = tuple(map(str, payload.get("keys") or ()))
+        if mark == "final":  # what became of the run
+            keys = (str(payload.get("status") or "finished"),)
         return [Row(time_ns / 1e9, clocks, {}, scope, info.id, lane, seq, attempt, str(mark), keys)]
     table = payload.get("table")
     if table not in tables:

@@ -48,6 +48,7 @@ class Forwarder:
       say: takes (cause, words) for the log; asked to say each cause once.
     Attributes:
       rows, refused, failures: rows delivered; values left out because the sink does not take their kind; failed tries.
+      failed_in_a_row, trouble: failed tries since the last that went well, and what was wrong with the last.
       caught_up: nothing was left behind the cursor at the last step.
       newest: unix time of the newest row delivered, 0.0 for none.
     """
@@ -81,7 +82,8 @@ class Forwarder:
         self._started = self._closed = False
         self._not_before = self._due = -1e9
         self._pause = 0.0
-        self.failures = 0
+        self.failures = self.failed_in_a_row = 0
+        self.trouble = ""
         self.caught_up = False
         self.newest = 0.0
 
@@ -121,7 +123,7 @@ class Forwarder:
         except Exception as err:
             self._failed(err)
             return False
-        self._pause = 0.0
+        self._pause, self.failed_in_a_row = 0.0, 0
         self._due = now + (self.every_seconds or 0.0)
         return self.caught_up
 
@@ -130,7 +132,7 @@ class Forwarder:
         if not self._started or self._closed or self.failing:
             return
         try:
-            self._ready_sink().write([_final_mark()])
+            self._ready_sink().write([_final_mark("crashed")])
         except Exception as err:
             self._failed(err)
 
@@ -213,6 +215,8 @@ class Forwarder:
 
     def _failed(self, err: Exception) -> None:
         self.failures += 1
+        self.failed_in_a_row += 1
+        self.trouble = f"sink {self.name} fails ({type(err).__name__}: {err}); its rows are kept and offered again"
         self.caught_up = False
         self._batches = None
         self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, self._pause * 2.0))
@@ -289,10 +293,10 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     )
 
 
-def _final_mark() -> Row:
+def _final_mark(status: str = "finished") -> Row:
     from rollbook.protocols import Row
 
-    return Row(time.time(), {}, {}, mark="final")
+    return Row(time.time(), {}, {}, mark="final", keys=(status,))
 
 
 def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:

@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = ["LocalSinks"]
@@ -20,12 +20,19 @@ class LocalSinks:
     Args:
       run_folder: the run's folder.
       specs: sink objects, and {"name": "terminal", …}.
+      say: takes (cause, words) of what went wrong, each cause once.
     """
 
-    def __init__(self, run_folder: str | os.PathLike[str], specs: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        specs: Sequence[Any],
+        say: Callable[[str, str], object] | None = None,
+    ) -> None:
         self._run_folder, self._specs = os.fspath(run_folder), list(specs)
         self._sinks: Any = None
         self._said: set[str] = set()
+        self._tell = say or _warn
 
     def step(self) -> None:
         """Deliver what is new, about once a second."""
@@ -49,8 +56,12 @@ class LocalSinks:
     def _say(self, cause: str, words: str) -> None:
         if cause not in self._said:
             self._said.add(cause)
-            import warnings
+            self._tell(cause, words)
 
-            from rollbook.errors import RollbookWarning
 
-            warnings.warn(words, RollbookWarning, stacklevel=2)
+def _warn(_cause: str, words: str) -> None:
+    import warnings
+
+    from rollbook.errors import RollbookWarning
+
+    warnings.warn(words, RollbookWarning, stacklevel=3)

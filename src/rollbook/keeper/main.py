@@ -22,7 +22,7 @@ from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
-from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep
+from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.writers import Writers
 from rollbook.tables import FORWARDED
@@ -110,6 +110,7 @@ class Keeper:
         self._drain_seconds = _DRAIN_SECONDS
         self._said: set[str] = set()
         self._state: dict[str, Any] = {}
+        self._troubles: dict[str, Any] = {}
         self._thread: Any = None
         self._wake: Any = None
 
@@ -194,6 +195,7 @@ class Keeper:
         """Stop without finishing the book; the next keeper goes on from what is on the disk."""
         self._host.close()
         if self._sinks is not None:
+            self._guard("troubles", self._tell_troubles)
             self._sinks.close(ended=False)
             self._sinks = None
         self._sealing.stop()
@@ -335,6 +337,7 @@ class Keeper:
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
         if self._sinks is not None:
+            self._guard("troubles", self._tell_troubles)
             self._sinks.close(ended=self._vanished)
             self._sinks = None
             self._plan_stamp = self._wanted = None
@@ -418,11 +421,19 @@ class Keeper:
         if finished - self._flushing:
             self._flushing = finished
             self._sinks.ask_all()
+        self._guard("troubles", self._tell_troubles)
         try:
             return bool(self._sinks.step(flush=bool(finished)))
         except Exception as err:  # a fault of ours must not keep the rest from being done
             self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
+
+    def _tell_troubles(self) -> None:
+        """Say in troubles.json which sinks get nothing: the training process and `rollbook show` look there."""
+        troubles = self._sinks.troubles() if self._sinks is not None else {}
+        if troubles != self._troubles:
+            self._troubles = troubles
+            write_json(troubles_path(self.folder), troubles)
 
     def _has_rows(self) -> bool:
         """Whether anything was logged yet; if it is only that something was sealed."""

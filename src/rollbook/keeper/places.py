@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep"]
+__all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
 
 
 def keeper_folder(run_folder: str) -> str:
@@ -34,6 +34,11 @@ def place_name() -> str:
 def state_path(run_folder: str) -> str:
     """Where the keeper of this place says who it is and how far it got."""
     return os.path.join(keeper_folder(run_folder), f"state-{place_name()}.json")
+
+
+def troubles_path(run_folder: str) -> str:
+    """Where a keeper says which sinks get nothing: {name: {"words": …, "failures": n}}."""
+    return os.path.join(keeper_folder(run_folder), "troubles.json")
 
 
 def sweep(folder: str) -> None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sinks", "build"]
 
+_MOST_TRIES = 2
+"""A sink that fails so often in a row is told of; once may be a service that restarts."""
+
 _COMMON = ("name", "options", "every_seconds", "filters", "all")
 
 
@@ -42,6 +45,7 @@ class Sinks:
     ) -> None:
         self._forwarders: list[Forwarder] = []
         self._threads: dict[str, _Thread] = {}
+        self._unmade: dict[str, str] = {}
         taken: dict[str, int] = {}
         info = run_info(run_folder, x)
         for spec in specs:
@@ -49,11 +53,13 @@ class Sinks:
             taken[name] = taken.get(name, 0) + 1
             unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
             try:
-                sink, seconds = _build_with_site(spec)
+                sink, seconds = _build_with_site(spec, inline and not this_attempt)
             except Exception as err:
-                say(f"sink:{unique}", f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on")
+                words = f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on"
+                say(f"sink:{unique}", words)
+                self._unmade[unique] = words
                 continue
-            screen = name == "terminal"
+            screen = bool(getattr(sink, "is_live", False))
             forwarder = Forwarder(
                 run_folder,
                 sink,
@@ -91,6 +97,14 @@ class Sinks:
     def failing(self) -> list[str]:
         """The sinks whose last try failed."""
         return [forwarder.name for forwarder in self._forwarders if forwarder.failing]
+
+    def troubles(self) -> dict[str, dict[str, Any]]:
+        """The sinks that get nothing: name -> {"words": why, "failures": tries in a row}. Empty if all is well."""
+        found = {name: {"words": words, "failures": 1} for name, words in self._unmade.items()}
+        for forwarder in self._forwarders:
+            if forwarder.failed_in_a_row >= _MOST_TRIES:
+                found[forwarder.name] = {"words": forwarder.trouble, "failures": forwarder.failed_in_a_row}
+        return found
 
     def lag(self, now: float) -> Mapping[str, float]:
         """For each sink the rows delivered, tries that failed, and seconds since its newest row."""
@@ -172,10 +186,10 @@ class _Thread(threading.Thread):
         self._wake.set()
 
 
-def _build_with_site(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
+def _build_with_site(spec: Any, inline: bool) -> tuple[Sink | Callable[[], Sink], float | None]:
     """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
     try:
-        return build(spec)
+        return build(spec, inline=inline)
     except Exception:
         import sys
 
@@ -184,14 +198,15 @@ def _build_with_site(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None
         import site
 
         site.main()
-        return build(spec)
+        return build(spec, inline=inline)
 
 
-def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
+def build(spec: Any, *, inline: bool = False) -> tuple[Sink | Callable[[], Sink], float | None]:
     """(the sink or what makes it, seconds between deliveries of newest rows or None) of one entry of the plan.
 
     An entry is a sink object, or {"name": …, "every_seconds": …, "filters": […], "all": …} with the sink's own options
-    beside them or under "options". Thinning by time alone is done by reading less, not by a filter.
+    beside them or under "options". Rows are thinned by their own time, so that a file is the same however it came
+    about; only for a sink that is a glance for people, beside a training that runs, less is read instead.
 
     Raises:
       UnknownOption, BadInput, MissingExtra: what `rollbook.sinks.make` raises.
@@ -200,6 +215,7 @@ def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
         return spec, None
     from rollbook.filters import Every, Filter
     from rollbook.sinks import make
+    from rollbook.sinks._registry import fact
 
     name = spec["name"]
     options = {key: value for key, value in spec.items() if key not in ("name", "options")}
@@ -210,9 +226,10 @@ def build(spec: Any) -> tuple[Sink | Callable[[], Sink], float | None]:
         return make(name, **options)
 
     sink = whole()
-    if isinstance(sink, Every) and not isinstance(sink.to, Filter) and "seconds" in sink.options:
+    is_glance = not inline and fact(name, "is_glance", False)
+    if is_glance and isinstance(sink, Every) and not isinstance(sink.to, Filter) and "seconds" in sink.options:
         bare = {key: value for key, value in options.items() if key not in ("every_seconds", "all", "filters")}
         return (lambda: make(name, **bare, all=True)), float(sink.options["seconds"])
-    if name == "terminal":
+    if fact(name, "is_live", False):
         return sink, 1.0
     return whole, None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["current_run", "current_verb", "enter", "leave", "opened"]
+__all__ = ["current_run", "current_verb", "end_former", "enter", "interactive", "leave", "opened"]
 
 opened: list[Any] = []
 """The runs that are open in this process, oldest first."""
@@ -37,6 +37,36 @@ def current_run() -> Any:
     if inner:
         return inner[-1]
     return opened[-1] if opened else None
+
+
+def interactive() -> bool:
+    """Whether somebody sits in front of this process and may run a piece of it twice: a notebook or a prompt."""
+    import sys
+
+    return "ipykernel" in sys.modules or hasattr(sys, "ps1")
+
+
+def end_former(project: str, name: str) -> None:
+    """Finish the runs of this name that were opened before at this prompt: the cell that opens it was run again.
+
+    Runs inside of a `with` block end with it, and those of another process are not ours.
+    """
+    import os
+    import warnings
+
+    from rollbook.errors import RollbookWarning
+
+    inner = _stack.get()
+    for run in list(opened):
+        same = (run.project, run.name) == (project, name) and run.writer.main and run.writer.pid == os.getpid()
+        if same and run not in inner:
+            run.finish()
+            warnings.warn(
+                f"run {run.id} of {project}/{name} was still open; it was finished, because init() was called for the "
+                "name again. To go on with it, pass resume='must'",
+                RollbookWarning,
+                stacklevel=4,
+            )
 
 
 def current_verb(verb: str) -> Any:

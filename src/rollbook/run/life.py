@@ -46,7 +46,7 @@ def start(
         os.environ["ROLLBOOK_RUN_ID"] = folder
         os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
         if keeper == "process":
-            local = _local_sinks(folder, plan.local)
+            local = _local_sinks(run, plan.local)
         run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
     run._parts["keeper"], run._parts["native_config"], run._parts["must"] = keeper, native_config, must
     if keeper == "process":
@@ -105,6 +105,9 @@ def end(run: Run, status: str) -> None:
         if is_foreign(err):
             raise
         run.writer.failed("seal", err)
+    run.hear_of_sinks()
+    if run.page_due:
+        run.write_about()
 
 
 def _let_keeper_finish(run: Run) -> None:
@@ -137,12 +140,15 @@ def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
     os.replace(temporary, os.path.join(path, "plan.json"))
 
 
-def _local_sinks(folder: str, sinks: list[Any]) -> Any:
+def _local_sinks(run: Run, sinks: list[Any]) -> Any:
     if not sinks:
         return None
     from rollbook.keeper.local import LocalSinks
 
-    return LocalSinks(folder, sinks)
+    def say(cause: str, words: str) -> None:
+        run.count(cause.replace(":", "_"), message=words)
+
+    return LocalSinks(run.folder, sinks, say)
 
 
 def _provenance(run: Run) -> None:

@@ -13,6 +13,7 @@ import time
 from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, NothingToResume
+from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
@@ -70,6 +71,7 @@ class Run(Scope):
         # Rows of this life that are no part of training (marks, texts such as what an environment is, what rollbook
         # says about itself): a program that was only starting up when it went back has lived no life of its own.
         self.asides = 0
+        self._troubles_seen: tuple[int, dict[str, int]] = (0, {})
         self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
         # A resumed run's open windows are read back when they are first asked for, or by a restore.
         self._windows_due = writer.main and writer.attempt > 1
@@ -424,6 +426,27 @@ class Run(Scope):
         if news:
             self.about.update(news)
             self.write_about()
+
+    def hear_of_sinks(self) -> None:
+        """What the keeper says of sinks that get nothing goes into the bill, and is said once for each."""
+        if not self.writer.main:
+            return
+        path = os.path.join(self._folder, "data", "keeper", "troubles.json")
+        try:
+            stamp = os.stat(path).st_mtime_ns
+        except OSError:
+            return
+        if stamp == self._troubles_seen[0]:
+            return
+        told = self._troubles_seen[1]
+        for name, trouble in read_json(path).items():
+            failures = trouble.get("failures") if isinstance(trouble, dict) else None
+            if type(failures) is int and failures > told.get(name, 0):
+                message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
+                self.count(f"sink_{name}", failures - told.get(name, 0), message=message)
+                told[name] = failures
+                self.page_due = True
+        self._troubles_seen = (stamp, told)
 
     def _was_taken_over(self) -> bool:
         """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""

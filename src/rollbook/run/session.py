@@ -18,6 +18,7 @@ from rollbook.errors import (
     NothingToResume,
     RollbookWarning,
     RunError,
+    RunExists,
     RunIsLive,
     RunNotFound,
 )
@@ -34,7 +35,7 @@ from rollbook.run.arguments import (
     plan_of,
     program_name,
 )
-from rollbook.run.current import opened
+from rollbook.run.current import end_former, interactive, opened
 from rollbook.run.joining import elder, own_rank, rendezvous
 from rollbook.run.life import start
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
@@ -106,7 +107,9 @@ def init(
 
     Raises:
       BadInput (InvalidName, InvalidClock, UnknownOption): an argument that cannot be used.
-      RunIsLive: the run to continue is being written. NothingToResume: resume="must" and there is no such run.
+      MissingExtra: the package that a sink needs is not installed.
+      RunIsLive: the run to continue is being written. RunExists: there is a run of that id already.
+      NothingToResume: resume="must" and there is no such run.
       RunError: the folder cannot be made or written.
     """
     check_option("resume", resume, _RESUMES)
@@ -130,6 +133,8 @@ def init(
         if older is not None:
             return attach(older, strict=strict)
 
+    if interactive():
+        end_former(project, name)
     bill = Bill(strict)
     found = find_to_resume(place, name, run_id) if resume != "never" else None
     if resume == "must" and found is None:
@@ -141,7 +146,7 @@ def init(
         old = find_to_resume(place, name, run_id)
         if old is not None:
             state = "a living process writes it" if living_writers(old) else "it exists"
-            raise RunIsLive(
+            raise RunExists(
                 f"init(run_id={run_id!r}): run {run_id!r} cannot be made anew in {place}: {state}. Continue it with "
                 "resume='allow', join it with attach(), or choose another id"
             )
@@ -248,7 +253,7 @@ def init(
                 if os.path.exists(os.path.join(folder, "run.json"))
                 else f"is there and has no run.json. Try rollbook repair {folder}, or choose another id"
             )
-            raise RunIsLive(f"init(run_id={run_id!r}): {folder} {state}") from None
+            raise RunExists(f"init(run_id={run_id!r}): {folder} {state}") from None
         except OSError as err:
             raise RunError(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "

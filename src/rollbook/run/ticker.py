@@ -63,7 +63,7 @@ class Ticker(threading.Thread):
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread."""
         run = self._run
-        for work in (run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed):
+        for work in (run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run.hear_of_sinks):
             try:
                 work()
             except Exception as err:

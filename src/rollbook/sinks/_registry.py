@@ -2,10 +2,18 @@
 
 A new sink is one file and one line here; a package of its own offers one as an entry point in the group
 `rollbook.sinks`, named like the sink and pointing at its class. Nothing is imported before it is asked for.
+
+What a sink is, its class says, in attributes that it may leave out:
+    needs        (package, extra of rollbook that brings it): missing, it is an error of `init`
+    is_service   it talks to something beyond this machine
+    is_live      it draws while training runs, in the training process
+    thinned      (seconds, what has stretches of its own): how its rows are thinned unless the caller says otherwise
+    is_glance    thinned or not, it is for a look by people: a keeper may hand it the newest rows without reading all
 """
 
 from __future__ import annotations
 
+from rollbook._optional import installed
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 
 TYPE_CHECKING = False
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["GROUP", "check", "make", "names", "needs_no_service"]
+__all__ = ["GROUP", "check", "fact", "make", "names", "needs_no_service"]
 
 GROUP = "rollbook.sinks"
 
@@ -32,16 +40,6 @@ _SINKS = {
     "wandb": "wandb:Wandb",
 }
 
-# How rows are thinned on their way to a sink unless the caller says otherwise: (seconds, what has stretches of its own)
-_THINNED = {
-    "mlflow": (1.0, "key"),
-    "neptune": (1.0, "key"),
-    "tensorboard": (1.0, "key"),
-    "text": (1.0, "keyset"),
-    "trackio": (1.0, "key"),
-    "wandb": (1.0, "key"),
-}
-_SERVICES = frozenset({"mlflow", "neptune", "trackio", "wandb"})
 _COMMON = ("all", "every_seconds", "filters")
 
 
@@ -52,7 +50,12 @@ def names() -> list[str]:
 
 def needs_no_service() -> list[str]:
     """The sinks of rollbook itself that work with nothing but this machine."""
-    return sorted(set(_SINKS) - _SERVICES)
+    return [name for name in sorted(_SINKS) if not fact(name, "is_service", False)]
+
+
+def fact(name: str, attribute: str, default: Any) -> Any:
+    """What the class of a sink says of itself; see the top of this file."""
+    return getattr(_load(name), attribute, default)
 
 
 def make(name: str, **options: Any) -> Sink:
@@ -60,8 +63,8 @@ def make(name: str, **options: Any) -> Sink:
 
     Args:
       name: see `names()`.
-      every_seconds: thin rows to one in so many seconds; by default 1 for text (each kind of row) and for tensorboard
-        and the trackers (each key), none for files that programs read. The terminal draws at most that often.
+      every_seconds: thin rows to one in so many seconds of their own time; by default 1 for text (each kind of row)
+        and for services (each key), none for files that programs read. The terminal draws at most that often.
       all: True keeps every row, whatever `every_seconds` would be by default.
       filters: names or [name, options] of `rollbook.filters.make`, the one that sees the rows first standing first.
         They see all rows; thinning comes after them.
@@ -79,7 +82,7 @@ def make(name: str, **options: Any) -> Sink:
         sink: Sink = made(**own)
     except TypeError as err:
         raise BadInput(f"sink {name!r} was given {own!r}: {err}. Its options: {', '.join(takes) or 'none'}.") from None
-    seconds, per = _THINNED.get(name, (None, "keyset"))
+    seconds, per = getattr(made, "thinned", (None, "keyset"))
     seconds = None if options.get("all") else options.get("every_seconds", seconds)
     filters = options.get("filters", ())
     if isinstance(filters, (str, bytes)) or not hasattr(filters, "__iter__"):
@@ -99,17 +102,22 @@ def check(name: str, options: Mapping[str, Any] | None = None) -> None:
     Loads the sink's module only if there are options to look at.
 
     Raises:
+      MissingExtra: its package is not installed.
       UnknownOption, BadInput: as `make`; of a sink that needs a service or comes from another package, what can be
         told from the names of its options and from the filters.
     """
     if name not in _SINKS and name not in _entry_points():
         raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
+    made = _load(name) if name in _SINKS else None
+    package, extra = getattr(made, "needs", ("", ""))
+    if package:
+        installed(package, extra=extra, why=f"the sink {name!r}")
     given = {option: value for option, value in (options or {}).items() if value is not None or option not in _COMMON}
     own = [option for option in given if option not in _COMMON]
     if own:
         _check_options(name, _parameters(_load(name)), own)
     common = {option: value for option, value in given.items() if option in _COMMON}
-    if name in needs_no_service():
+    if made is not None and not getattr(made, "is_service", False):
         make(name, **given)
     elif common:
         make("memory", **common)

@@ -122,7 +122,7 @@ class Board:
             self.started = row.time
         self.latest = row.time if not self.latest > row.time else self.latest
         if row.mark:
-            self.status = "finished" if row.mark == "final" else self.status
+            self.status = (row.keys[0] if row.keys else "finished") if row.mark == "final" else self.status
             return
         for clock, reading in row.clocks.items():
             self._read(clock, row.time, reading)

@@ -40,6 +40,9 @@ class Mlflow:
       x: the clock to use as the step; by default the run's own choice.
     """
 
+    is_service = True
+    thinned = (1.0, "key")
+    needs = ("mlflow", "mlflow")
     accepts: frozenset[type] = frozenset({float, int, bool, str, Image, Video})
 
     def __init__(self, *, tracking_uri: str | None = None, experiment: str | None = None, x: str = "") -> None:

@@ -68,6 +68,9 @@ class Neptune:
       x: the clock to use as the step; by default the run's own choice.
     """
 
+    is_service = True
+    thinned = (1.0, "key")
+    needs = ("neptune", "neptune")
     accepts: frozenset[type] = frozenset({float, int, bool, str, Image})
 
     def __init__(

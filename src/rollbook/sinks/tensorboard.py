@@ -41,6 +41,8 @@ class TensorBoard(FileSink):
         they know, in the run's order, or else their row number.
     """
 
+    needs = ("tensorboard", "tensorboard")
+    thinned = (None, "key")
     accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image})
 
     def __init__(self, *, x: str = "") -> None:

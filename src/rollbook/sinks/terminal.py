@@ -44,6 +44,7 @@ class Terminal:
       clock: seconds, for tests.
     """
 
+    is_live = True
     accepts: frozenset[type] = frozenset({float, int, bool, str})
 
     def __init__(

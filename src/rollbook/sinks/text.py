@@ -42,6 +42,8 @@ class Text(FileSink):
       layout: "table", one name a line, or "blocks", four names side by side as LightZero's learner writes them.
     """
 
+    thinned = (1.0, "keyset")
+    is_glance = True
     accepts: frozenset[type] = frozenset({float, int, bool, str})
 
     def __init__(self, *, layout: str = "table", leave_out: str = LEFT_OUT) -> None:

@@ -29,6 +29,9 @@ class Trackio:
       x: the clock to use as the step; by default the run's own choice.
     """
 
+    is_service = True
+    thinned = (1.0, "key")
+    needs = ("trackio", "trackio")
     accepts: frozenset[type] = frozenset({float, int, bool, str, Image})
 
     def __init__(self, *, project: str | None = None, space_id: str | None = None, x: str = "") -> None:

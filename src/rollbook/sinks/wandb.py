@@ -33,6 +33,9 @@ class Wandb:
       settings: further arguments of `wandb.init`.
     """
 
+    is_service = True
+    thinned = (1.0, "key")
+    needs = ("wandb", "wandb")
     accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image, Video})
 
     def __init__(

@@ -11,7 +11,7 @@ import os
 import time
 
 from rollbook.adapters._run import clean_name
-from rollbook.errors import BadInput, NotARun, RunIsLive, RunNotFound
+from rollbook.errors import BadInput, NotARun, RunExists, RunIsLive, RunNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def open_run(
     options.setdefault("config", config)
     try:
         return init(project, name, run_id=identity, resume=resume, dir=settings.dir, **options)
-    except RunIsLive:
+    except (RunExists, RunIsLive):
         if identity is None:
             raise
     deadline = time.monotonic() + _JOIN_SECONDS

@@ -1,0 +1,132 @@
+"""Nothing happens in silence: sinks that get nothing, ends that were no good ones, cells that are run twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import MissingExtra, RollbookWarning, RunExists
+from rollbook.keeper.main import Keeper
+from rollbook.sinks import Memory
+
+Start = Callable[..., rollbook.Run]
+
+
+def test_a_sink_whose_package_is_missing_is_an_error_of_init(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.delitem(sys.modules, "wandb")
+    import importlib.util
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "wandb" else real(name))
+    with pytest.raises(MissingExtra, match=r"pip install 'rollbook\[wandb\]'"):
+        rollbook.init("p", "n", sinks=["wandb"])
+    assert not root.exists()
+
+
+class Broken(Memory):
+    """A service that never answers well."""
+
+    def write(self, rows: Any) -> None:
+        raise ConnectionError("the server is away")
+
+
+@pytest.mark.parametrize("keeper", ["thread", "inline", "process"])
+def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
+    start: Start, keeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 1.2)
+    monkeypatch.setattr("rollbook.run.life.FINISH_SECONDS", 2.0)
+    run = start(sinks=[Broken()], keeper=keeper)
+    for i in range(100):
+        run.log({"x": 1.0}, env_step=i)
+    with pytest.warns(RollbookWarning) as warned:
+        run.finish()
+    said = [str(w.message) for w in warned if "the server is away" in str(w.message)]
+    assert len(said) == 1
+    assert "Broken" in said[0]
+    causes = {cause for cause in run.bill()["drops"] if cause.startswith("sink_Broken")}
+    assert causes
+    assert causes <= set(json.loads((run.folder / "run.json").read_text())["drops"])  # where `show` looks
+
+
+def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
+    run = start()
+    run.log({"x": 1.0})
+    run._parts["ticker"].stop()
+    plan = run.folder / "data" / "keeper" / "plan.json"
+    plan.write_text(json.dumps({"sinks": [{"name": "csv", "nonsense": 1}]}))
+    Keeper(run.folder).run_to_end()
+    with pytest.warns(RollbookWarning, match="csv cannot be made"):
+        run.hear_of_sinks()
+    run.hear_of_sinks()
+    assert run.bill()["drops"]["sink_csv"] == 1
+
+
+@pytest.mark.parametrize(("line", "word"), [("raise ValueError('oh')", "crashed"), ("pass", "finished")])
+def test_the_terminal_says_how_a_program_ended(root: Path, line: str, word: str) -> None:
+    code = (
+        f"import rollbook\nrun = rollbook.init('c', 'x', dir={str(root)!r}, sinks=['terminal'], keeper='inline')\n"
+        f"run.log({{'a': 1}}, env_step=1)\n{line}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    (report,) = [text for text in done.stderr.splitlines() if " c/x" in text and "| a 1" in text][-1:]
+    assert report.endswith(f"| {word}")
+
+
+def test_every_row_reaches_tensorboard_and_thinning_goes_by_the_rows_own_time(start: Start) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def points(run: rollbook.Run) -> int:
+        (file,) = (run.folder / "log").rglob("events.out.tfevents.*")
+        events = EventAccumulator(str(file), {"scalars": 0, "tensors": 0})
+        events.Reload()
+        tag = next(tag for tag in [*events.Tags()["scalars"], *events.Tags()["tensors"]] if tag.endswith("x"))
+        return len(events.Scalars(tag) if tag in events.Tags()["scalars"] else events.Tensors(tag))
+
+    every = start(sinks=["tensorboard"])
+    for i in range(300):
+        every.log({"x": float(i)}, env_step=i)
+    every.finish()
+    assert points(every) == 300
+
+    from rollbook.journal.writer import now
+
+    thinned = start(sinks=[{"name": "tensorboard", "every_seconds": 10}])
+    times = [now() + i * 10**9 for i in range(60)]  # a minute, delivered in one go
+    thinned.record("metrics", {"x": [float(i) for i in range(60)]}, n=60, time_column=times)
+    thinned.finish()
+    assert points(thinned) == 7  # one in ten seconds, and the last one
+
+
+def test_a_run_that_merely_exists_is_not_called_live(start: Start) -> None:
+    start(run_id="taken").finish()
+    with pytest.raises(RunExists, match="it exists"):
+        start(run_id="taken")
+
+
+def test_a_cell_that_is_run_twice_finishes_the_former_run_and_says_so_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    other = start("project", "another")
+    first = start()
+    with pytest.warns(RollbookWarning, match=f"run {first.id} of project/name was still open") as warned:
+        second = start()
+    assert len(warned) == 1
+    assert (first.status, second.status, other.status) == ("finished", "running", "running")
+    assert first.book.status == "finished"
+    with start("project", "inner"):
+        assert start("project", "inner").status == "running"  # a block ends its run by itself
+
+
+def test_a_program_may_open_two_runs_of_one_name(start: Start) -> None:
+    assert [run.status for run in (start(), start())] == ["running", "running"]
