@@ -16,12 +16,11 @@ and writes Monitor files.
 
 from __future__ import annotations
 
+from rollbook._lazy import attach
 from rollbook.adapters.sb3._host import SUPPORTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.adapters.sb3._host import (
         DEBUG,
         DISABLED,
@@ -44,20 +43,20 @@ if TYPE_CHECKING:
     from rollbook.adapters.sb3.monitor import Monitor, ResultsWriter, load_results, read_monitor, write_monitor
     from rollbook.adapters.sb3.output import RollbookOutputFormat
 
-_HOMES = {
-    "_host": (
+_NAMES = {
+    f"{__name__}._host": (
         *("DEBUG", "INFO", "WARN", "ERROR", "DISABLED"),
         *("Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
     ),
-    "callback": ("RollbookCallback",),
-    "events": ("TensorBoardOutputFormat",),
-    "files": ("CSVOutputFormat", "JSONOutputFormat"),
-    "human": ("HumanOutputFormat",),
-    "logger": ("Logger", "configure", "filter_excluded_keys", "make_output_format"),
-    "monitor": ("Monitor", "ResultsWriter", "load_results", "read_monitor", "write_monitor"),
-    "output": ("RollbookOutputFormat",),
+    f"{__name__}.callback": ("RollbookCallback",),
+    f"{__name__}.events": ("TensorBoardOutputFormat",),
+    f"{__name__}.files": ("CSVOutputFormat", "JSONOutputFormat"),
+    f"{__name__}.human": ("HumanOutputFormat",),
+    f"{__name__}.logger": ("Logger", "configure", "filter_excluded_keys", "make_output_format"),
+    f"{__name__}.monitor": ("Monitor", "ResultsWriter", "load_results", "read_monitor", "write_monitor"),
+    f"{__name__}.output": ("RollbookOutputFormat",),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+__getattr__, __dir__ = attach(__name__, _NAMES)
 
 __all__ = [
     "DEBUG",
@@ -89,14 +88,3 @@ __all__ = [
     "read_monitor",
     "write_monitor",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rollbook.adapters.sb3' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"rollbook.adapters.sb3.{home}"), name)
-    globals()[name] = value
-    return value

@@ -12,27 +12,21 @@ Needs neither torch nor tensorboardX; where the program has loaded one of their 
 
 from __future__ import annotations
 
-from rollbook.adapters.tensorboard.writer import SummaryWriter
+from rollbook._lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from tensorboard.summary.writer.record_writer import RecordWriter
-
     from rollbook.adapters.tensorboard.events import FileWriter
+    from rollbook.adapters.tensorboard.record_writer import RecordWriter
+    from rollbook.adapters.tensorboard.writer import SummaryWriter
 
 __all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "FileWriter":
-        from rollbook.adapters.tensorboard.events import FileWriter
-
-        return FileWriter
-    if name == "RecordWriter":
-        from rollbook._optional import need
-
-        why = "RecordWriter"
-        return need("tensorboard.summary.writer.record_writer", extra="tensorboard", why=why).RecordWriter
-    raise AttributeError(f"module 'rollbook.adapters.tensorboard' has no attribute {name!r}")
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        f"{__name__}.events": ("FileWriter",),
+        f"{__name__}.record_writer": ("RecordWriter",),
+        f"{__name__}.writer": ("SummaryWriter",),
+    },
+)

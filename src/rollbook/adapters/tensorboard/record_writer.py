@@ -1,0 +1,15 @@
+"""`RecordWriter`, the tensorboard package's own, which torch offers from the same place as its SummaryWriter."""
+
+from __future__ import annotations
+
+from rollbook._optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["RecordWriter"]
+
+RecordWriter: Any = need(
+    "tensorboard.summary.writer.record_writer", extra="tensorboard", why="RecordWriter"
+).RecordWriter
