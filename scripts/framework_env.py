@@ -149,6 +149,10 @@ GROUPS: dict[str, Group] = {
         packages=("verl==0.9.1", "cachetools", "uvicorn", "fastapi"),
         modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer"),
     ),
+    # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
+    "rliable": Group(
+        packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy"), torch=False, modules=("rliable.metrics",)
+    ),
     "jax": Group(packages=("jax[cpu]>=0.6",), torch=False, modules=("jax",)),
 }
 

@@ -1,0 +1,244 @@
+"""Tests of two groups, corrections, boundaries, evidence, sample sizes: beside scipy and the published tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from rollbook.errors import BadInput
+from rollbook.stats import (
+    boundaries,
+    brunner_munzel,
+    classical_constant,
+    e_process,
+    holm,
+    mann_whitney,
+    nominal_levels,
+    permutation,
+    power,
+    power_table,
+    seeds_for,
+    spent,
+    step_down_tasks,
+    welch,
+    yuen,
+)
+
+ARMS = arrays(np.float64, st.integers(4, 9), elements=st.floats(-100, 100, width=32))
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(("na", "nb", "seed"), [(5, 5, 0), (5, 12, 1), (22, 22, 2), (6, 4, 3)])
+def test_welch_yuen_and_rank_tests_are_scipys(na: int, nb: int, seed: int) -> None:
+    a, b = rng(seed).lognormal(size=na) - 0.5, rng(seed + 9).normal(size=nb)
+    theirs = scipy.stats.ttest_ind(a, b, equal_var=False)
+    assert (welch(a, b).statistic, welch(a, b).p, welch(a, b).freedom) == pytest.approx(
+        (theirs.statistic, theirs.pvalue, theirs.df)
+    )
+    if min(na, nb) >= 4:
+        trimmed = scipy.stats.ttest_ind(a, b, equal_var=False, trim=0.25)
+        assert yuen(a, b).p == pytest.approx(trimmed.pvalue)
+    assert mann_whitney(a, b).p == pytest.approx(
+        scipy.stats.mannwhitneyu(a, b, method="exact" if mann_whitney(a, b).exact else "asymptotic").pvalue
+    )
+    assert brunner_munzel(a, b).p == pytest.approx(scipy.stats.brunnermunzel(a, b).pvalue)
+
+
+def test_ties_have_the_corrected_normal_limit() -> None:
+    a, b = np.array([1.0, 1.0, 2.0, 3.0, 3.0]), np.array([0.0, 1.0, 1.0, 2.0])
+    assert mann_whitney(a, b).p == pytest.approx(scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue)
+    assert mann_whitney([1.0, 1.0], [1.0, 1.0]).p == 1.0
+
+
+def test_all_splits_are_tried_where_they_are_few() -> None:
+    a, b = np.array([1.0, 4.0, 6.0, 9.0]), np.array([0.0, 2.0, 3.0])
+    pooled = np.concatenate([a, b])
+
+    def ratio(chosen: tuple[int, ...]) -> float:
+        inside = np.isin(np.arange(7), chosen)
+        return abs(welch(pooled[inside], pooled[~inside]).statistic)
+
+    ratios = [ratio(chosen) for chosen in itertools.combinations(range(7), 4)]
+    expected = np.mean(np.array(ratios) >= ratio((0, 1, 2, 3)) * (1 - 1e-9))
+    found = permutation(a, b, rng=rng())
+    assert (found.p, found.splits, found.exact) == (pytest.approx(expected), 35, True)
+
+
+def test_random_splits_come_near_to_all_of_them() -> None:
+    a, b = rng(1).normal(1.0, 1, 8), rng(2).normal(0, 1, 8)
+    exact = permutation(a, b, rng=rng()).p
+    from rollbook.stats import two_samples
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(two_samples, "EXACT_SPLITS", 0)
+        drawn = permutation(a, b, rng=rng(), draws=20_000)
+    assert not drawn.exact
+    assert drawn.p == pytest.approx(exact, abs=4 * math.sqrt(exact / 20_000) + 1e-4)
+
+
+@settings(deadline=None, max_examples=40)
+@given(ARMS, ARMS, st.floats(0.1, 10), st.floats(-50, 50))
+def test_p_values_depend_on_no_unit_order_or_side(a: np.ndarray, b: np.ndarray, scale: float, shift: float) -> None:
+    if np.ptp(np.concatenate([a, b])) < 1e-2 or min(np.ptp(a), np.ptp(b)) < 1e-3:
+        return
+    for test in (welch, yuen, mann_whitney, lambda x, y: permutation(x, y, rng=rng(), draws=99)):
+        p = test(a, b).p
+        assert 0 < p <= 1 or test is yuen
+        assert test(b, a).p == pytest.approx(p, rel=1e-6, abs=1e-9) or test not in (welch, yuen, mann_whitney)
+        assert test(a[::-1], b).p == pytest.approx(p, rel=1e-6, abs=1e-9)
+    assert welch(scale * a + shift, scale * b + shift).p == pytest.approx(welch(a, b).p, rel=1e-3, abs=1e-6)
+
+
+def test_constants_are_no_certainty() -> None:
+    assert welch([1.0, 1.0], [1.0, 1.0, 1.0]).p == 1.0
+    assert welch([0.1] * 5, [0.1] * 7).p == 1.0
+    assert welch([1.0] * 5, [0.0] * 5).p == 0.0
+    assert permutation([1.0] * 5, [0.0] * 5, rng=rng()).p == pytest.approx(2 / 252)
+    assert permutation([1.0] * 5, [1.0] * 5, rng=rng()).p == 1.0
+
+
+@pytest.mark.parametrize("call", [lambda: welch([1.0], [1.0, 2.0]), lambda: yuen([1.0] * 3, [1.0] * 4),
+                                  lambda: permutation([1.0, np.nan], [1.0, 2.0], rng=rng())])  # fmt: skip
+def test_too_few_or_undecided_scores_are_refused(call: object) -> None:
+    with pytest.raises(BadInput):
+        call()  # type: ignore[operator]
+
+
+# --- several comparisons ----------------------------------------------------------------------------------------------
+
+
+def test_holm_by_hand() -> None:
+    adjusted = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.5})
+    assert adjusted == {name: pytest.approx(p) for name, p in {"a": 0.04, "b": 0.09, "c": 0.09, "d": 0.5}.items()}
+    assert holm({}) == {}
+    with pytest.raises(BadInput):
+        holm({"a": 1.2})
+
+
+def test_step_down_finds_the_tasks_that_differ_and_holds_its_level() -> None:
+    generator = rng(4)
+    a, b = generator.normal(size=(10, 6)), generator.normal(size=(10, 6))
+    a[:, 2] += 4
+    found = step_down_tasks(a, b, rng=rng(), draws=999)
+    assert found[2] < 0.01
+    assert (np.delete(found, 2) > 0.05).all()
+    shared = generator.normal(size=(300, 16, 1)) + 0.2 * generator.normal(size=(300, 16, 5))
+    false = np.mean([step_down_tasks(x[:8], x[8:], rng=rng(k), draws=199).min() <= 0.05 for k, x in enumerate(shared)])
+    assert false <= 0.09  # 0.05 and four standard errors of 300 studies
+    of_one = step_down_tasks(a[:, :1], b[:, :1], rng=rng(), draws=4_999)[0]
+    assert of_one == pytest.approx(permutation(a[:, 0], b[:, 0], rng=rng()).p, abs=0.03)
+
+
+def test_dependent_tasks_cost_less_than_holm_takes() -> None:
+    generator = rng(6)
+    luck_a, luck_b = generator.normal(1.3, 1, (12, 1)), generator.normal(0, 1, (12, 1))
+    a, b = luck_a + 0.01 * generator.normal(size=(12, 20)), luck_b + 0.01 * generator.normal(size=(12, 20))
+    by_holm = holm({str(t): permutation(a[:, t], b[:, t], rng=rng(), draws=999).p for t in range(20)})
+    assert step_down_tasks(a, b, rng=rng(), draws=999).max() < 0.5 * max(by_holm.values())
+
+
+# --- boundaries -------------------------------------------------------------------------------------------------------
+
+
+def test_boundaries_equal_the_published_ones() -> None:
+    fifths = (0.2, 0.4, 0.6, 0.8, 1.0)
+    assert boundaries(fifths) == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
+    assert boundaries(fifths, spending="pocock") == pytest.approx([2.4380, 2.4268, 2.4101, 2.3966, 2.3859], abs=2e-4)
+    assert classical_constant(5, 0.0) == pytest.approx(2.413, abs=5e-4)
+    assert classical_constant(5, -0.5) == pytest.approx(2.040, abs=5e-4)
+    assert classical_constant(1, 0.0) == pytest.approx(1.95996, abs=1e-5)
+    assert boundaries([1.0], 0.05) == pytest.approx([1.95996], abs=1e-5)
+
+
+def test_all_of_alpha_is_spent_at_the_end_and_none_at_the_start() -> None:
+    for spending in ("obrien-fleming", "pocock"):
+        assert spent(1.0, 0.045, spending) == pytest.approx(0.045)
+        assert spent(1e-9, 0.045, spending) < 1e-6
+    assert nominal_levels([0.5, 1.0]).max() < 0.05
+
+
+def test_a_look_does_not_depend_on_later_looks() -> None:
+    assert boundaries([0.3, 0.5]).tolist() == boundaries([0.3, 0.5, 0.9])[:2].tolist()
+
+
+def test_a_random_walk_crosses_the_boundaries_as_often_as_planned() -> None:
+    looks = np.array([0.25, 0.4, 0.7, 1.0])
+    steps = rng(2).normal(size=(200_000, 4)) * np.sqrt(np.diff(looks, prepend=0))
+    z = steps.cumsum(axis=1) / np.sqrt(looks)
+    for spending in ("obrien-fleming", "pocock"):
+        crossed = (np.abs(z) > boundaries(looks, 0.05, spending)).any(axis=1).mean()
+        assert crossed == pytest.approx(0.05, abs=0.002)
+
+
+@pytest.mark.parametrize("bad", [[], [0.0, 1.0], [0.5, 0.5], [0.5, 1.2]])
+def test_looks_that_do_not_increase_are_refused(bad: list[float]) -> None:
+    with pytest.raises(BadInput):
+        boundaries(bad)
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_of_equal_pairs_stays_at_one() -> None:
+    assert e_process([1.0, 2.0], [1.0, 2.0, 3.0]).tolist() == [1.0, 1.0]
+    assert e_process([], [1.0]).tolist() == []
+
+
+def test_evidence_of_one_pair_by_hand() -> None:
+    # |D| / s = 1: bets of 0.5, 1 and 2 each way average to one, and a first pair tells no side.
+    assert e_process([3.0], [1.0])[0] == pytest.approx(1.0)
+    gains = [np.prod([1 + np.tanh(r), 1 + np.tanh(r)]) for r in (-2, -1, -0.5, 0.5, 1, 2)]
+    assert e_process([3.0, 3.0], [1.0, 1.0])[1] == pytest.approx(np.mean(gains))
+
+
+@settings(deadline=None, max_examples=30)
+@given(ARMS, ARMS, st.floats(0.01, 100))
+def test_evidence_does_not_depend_on_units_or_sides(a: np.ndarray, b: np.ndarray, scale: float) -> None:
+    assert e_process(scale * a, scale * b) == pytest.approx(e_process(a, b), rel=1e-6)
+    assert e_process(b, a) == pytest.approx(e_process(a, b), rel=1e-9)
+
+
+def test_over_all_signs_evidence_has_mean_one() -> None:
+    gaps = np.array([0.3, 2.0, 0.1, 1.0, 5.0])
+    values = [e_process(gaps * signs, np.zeros(5))[-1] for signs in itertools.product([-1, 1], repeat=5)]
+    assert np.mean(values) == pytest.approx(1.0)
+
+
+# --- sample size ------------------------------------------------------------------------------------------------------
+
+
+def test_power_equals_cohens_tables() -> None:
+    # Cohen (1988), table 2.3.5 (two-sided 0.05): n, d, power in per cent
+    for n, d, percent in ((10, 1.0, 56), (20, 0.5, 33), (20, 0.8, 69), (30, 0.5, 47), (50, 0.5, 70), (16, 1.0, 78)):
+        assert 100 * power(n, d) == pytest.approx(percent, abs=1.0)
+    # table 2.4.1: seeds an arm for 80 % and 90 %
+    assert [seeds_for(0.8, d) for d in (0.2, 0.5, 0.8, 1.0)] == [394, 64, 26, 17]
+    assert seeds_for(0.9, 0.5) == 86
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 16, 100])
+@pytest.mark.parametrize("d", [0.0, 0.3, 1.0, 2.0])
+def test_power_is_the_noncentral_t(n: int, d: float) -> None:
+    edge, shift, freedom = scipy.stats.t.ppf(0.975, 2 * n - 2), d * math.sqrt(n / 2), 2 * n - 2
+    expected = scipy.stats.nct.sf(edge, freedom, shift) + scipy.stats.nct.cdf(-edge, freedom, shift)
+    assert power(n, d) == pytest.approx(expected, abs=1e-9)
+
+
+def test_power_tables_and_impossible_wishes() -> None:
+    assert power_table([10, 20], [0.5, 1.0]).shape == (2, 2)
+    assert power(10, 1.0, seeds_b=40) > power(10, 1.0)
+    assert seeds_for(0.8, 0.001, most=100) is None
+    with pytest.raises(BadInput):
+        power(1, 1.0)
+    with pytest.raises(BadInput):
+        seeds_for(0.8, 0.0)
