@@ -199,6 +199,27 @@ def test_the_native_file_is_what_tianshous_own_logger_writes(run: Any, own_place
     assert len(scalars(own_place / "ours")) > 20
 
 
+@pytest.mark.parametrize("events", ["torch", "rollbook"])
+def test_tianshous_own_logger_restores_from_the_event_file_that_ours_leaves(
+    events: str, run: Any, own_place: Path
+) -> None:
+    from rollbook.adapters import tensorboard as our_tensorboard
+    from rollbook.adapters import tianshou as our_tianshou
+
+    writer = our_tensorboard.SummaryWriter(own_place / "log", run=run, events=events)
+    ours = our_tianshou.TensorboardLogger(writer, save_interval=1, run=False)
+    ours.log_test_data({"returns_stat": {"mean": 2.5}}, 400)
+    ours.log_test_data({"returns_stat": {"mean": 3.5}}, 800)
+    ours.save_data(2, 800, 80, lambda *_: "")
+    ours.finalize()
+    theirs = TensorboardLogger(SummaryWriter(str(own_place / "log")))
+    assert theirs.restore_data() == (2, 800, 80)
+    restored = theirs.restore_logged_data(str(own_place / "log"))
+    assert restored["test"]["returns_stat"]["mean"].tolist() == [2.5, 3.5]
+    mine = our_tianshou.restore_logged_data(str(own_place / "log"))
+    assert mine["test"]["returns_stat"]["mean"].tolist() == [2.5, 3.5]
+
+
 def test_every_gradient_step_and_every_episode_is_kept(run: Any, own_place: Path) -> None:
     logger = RollbookLogger(run, 1, 1, 1, 1, writer=SummaryWriter(str(own_place / "events")))
     off_policy(dqn(), logger)
