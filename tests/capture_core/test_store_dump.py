@@ -154,7 +154,7 @@ def test_beyond_the_bound_all_but_the_median_stay_exact(values: list[float], cut
     for size in [*cuts, len(values)]:
         folded.add(values[start : start + size])
         start += size
-    mean, std, median, low, high = store_dump._Taken((), folded).describe()
+    mean, std, median, low, high = store_dump._Pile((), folded).describe()
     assert mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-9)
     assert std == pytest.approx(np.std(values), rel=1e-9, abs=1e-6)
     assert (low, high) == (min(values), max(values))
@@ -187,7 +187,7 @@ def test_nan_and_infinity_are_not_hidden_beyond_the_bound(bad: float) -> None:
     folded.add([1.0, 2.0])
     folded.add([bad])
     folded.add([3.0])
-    mean, std, _median, low, high = store_dump._Taken([4.0], folded).describe()
+    mean, std, _median, low, high = store_dump._Pile([4.0], folded).describe()
     assert math.isnan(std)
     if math.isnan(bad):
         assert all(map(math.isnan, (mean, low, high)))
@@ -228,15 +228,17 @@ def test_a_million_values_stored_by_threads_that_dump_at_the_same_time_are_each_
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_starts_empty_and_is_not_stuck_on_its_parents_lock() -> None:
+def test_a_forked_child_starts_empty_and_is_not_stuck_behind_its_parents_thread() -> None:
     store = Store()
     store.store(x=1.0)
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with store._lock:
-            held.set()
-            release.wait(20)
+        turn = store._turns.take()
+        assert turn is not None
+        held.set()
+        release.wait(20)
+        store._turns.give(turn)
 
     holder = threading.Thread(target=hold)
     holder.start()

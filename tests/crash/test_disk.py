@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from journal_reading import read_rows
 from rollbook.errors import RollbookWarning
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
@@ -200,3 +201,23 @@ except RunError as err:
     assert "init('p', 'n')" in done.stdout
     assert "Read-only file system" in done.stdout
     assert "Choose another with dir=" in done.stdout
+
+
+def test_without_a_file_descriptor_rows_go_to_the_files_that_are_open(tmp_path: Path) -> None:
+    program = (
+        HEAD.format(mapped=True)
+        + """
+import resource
+log({"i": -1})
+lowest_free = os.open(os.devnull, os.O_RDONLY)
+os.close(lowest_free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+for i in range(2000):
+    log({"i": i, f"k{i % 40}": 1.0, "x": i * 0.5})
+print(json.dumps(writer.bill.counts))
+"""
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert set(json.loads(done.stdout)) == {"no_descriptor"}
+    assert [row.values["i"] for row in read_rows(tmp_path)] == list(range(-1, 2000)), "no row is lost"

@@ -7,7 +7,10 @@ The rule: they come out unchanged and once, no acknowledged row is lost or doubl
 from __future__ import annotations
 
 import os
+import random
 import re
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +19,9 @@ from typing import Any
 import pytest
 
 import rollbook
-from interrupting import KINDS, interrupt_at
+from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
+from rollbook.run import life
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
 
@@ -96,6 +100,12 @@ def interrupted_calls(run: Any, call: Call, first: int) -> tuple[list[int], list
         event += 1
 
 
+def say(capsys: pytest.CaptureFixture[str], what: str, interrupts: int, rows: int) -> None:
+    """A line of the interrupt matrix; nothing is said of rows lost, doubled or eaten, as the test fails then."""
+    with capsys.disabled():
+        print(f"\n| {what} | {interrupts} interrupts | {rows} acknowledged | lost 0 | doubled 0 | eaten 0 |", end="")
+
+
 def check(run: Any, done: list[int], undone: list[int]) -> None:
     seen = marks(run.folder)
     lost = [i for i in done if seen[i] == 0]
@@ -117,5 +127,172 @@ def test_an_exception_at_any_line_comes_out_and_costs_no_row(
         more_done, more_undone, _places = interrupted_calls(run, call, 100_000)
     check(run, done + more_done, undone + more_undone)
     assert len(run.writer.lanes) <= 4, "interrupts use up lanes"
-    with capsys.disabled():
-        print(f"{verb}: {len(undone) + len(more_undone)} interrupts, {len(done) + len(more_done)} acknowledged")
+    say(capsys, verb, len(undone) + len(more_undone), len(done) + len(more_done))
+
+
+class DeviceNumber:
+    """A number that lies on a device, as far as rollbook can tell."""
+
+    device = "cuda:0"
+    size = 1
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def copy(self) -> DeviceNumber:
+        return DeviceNumber(self.number)
+
+    def item(self) -> float:
+        return self.number
+
+
+class DeviceArray:
+    """Several of them."""
+
+    device, size, shape, dtype = "cuda:0", 2, (2,), "float32"
+
+    def copy(self) -> DeviceArray:
+        return DeviceArray()
+
+    def get(self) -> list[float]:
+        return [1.0, 2.0]
+
+
+def test_device_values_of_acknowledged_rows_are_fetched_once_whatever_comes_in_between(
+    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    values = run.writer.device_values
+    event = calls = interrupts = 0
+    reached = True
+    while reached:
+        event += 1
+        calls += 1
+        run.log({"i": calls, "slow": DeviceNumber(calls + 0.5), f"h{calls}": DeviceArray()})
+        reached, _place = interrupt_at(event, KINDS[event % len(KINDS)](), values.flush)
+        interrupts += reached
+        values.flush()
+    fills = [frame for frame in read_frames(run.folder) if "fill" in frame]
+    numbers = {number for frame in fills for number in frame["columns"]["slow"]}
+    histograms = [f["columns"]["key"][0] for f in read_frames(run.folder) if f.get("table") == "histograms"]
+    assert numbers == {n + 0.5 for n in range(1, calls + 1)}
+    assert sorted(histograms) == sorted(f"h{n}" for n in range(1, calls + 1))
+    say(capsys, "fetching device values", interrupts, 2 * calls)
+
+
+def test_a_dump_that_was_interrupted_leaves_its_values_to_the_next_one(
+    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    event, interrupts, stored = 0, 0, 0
+    reached = True
+    while reached:
+        event += 1
+        run.store({"v": float(event)})
+        stored += 1
+        reached, _place = interrupt_at(event, KINDS[event % len(KINDS)](), run.dump)
+        interrupts += reached
+        run.dump()
+    said = sum(int(row.values["v/n"]) for row in read_rows(run.folder) if "v/n" in row.values)
+    assert said >= stored, f"{stored - said} of {stored} values are in no dump"
+    assert run.dump() == {"v/n": 0}, "and they are let go once a dump has said them"
+    say(capsys, "dump", interrupts, stored)
+
+
+def test_stages_keep_their_names_after_an_exception_as_one_was_entered_or_left(
+    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+
+    def work() -> None:
+        with run.timer("outer"), run.timer("inner"):
+            run.log({"i": 1})
+
+    event = interrupts = 0
+    reached = True
+    while reached:
+        event += 1
+        reached, _place = interrupt_at(event, KINDS[event % len(KINDS)](), work)
+        interrupts += reached
+        work()
+    rows = read_rows(run.folder)
+    assert {key for row in rows for key in row.values} == {"i", "outer", "outer/inner"}
+    for name in ("outer", "outer/inner"):
+        assert sum(name in row.values for row in rows) >= event
+    say(capsys, "timer", interrupts, 2 * event)
+
+
+def test_a_checkpoint_that_was_interrupted_leaves_the_others_whole_and_the_next_is_saved(
+    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    event, interrupts, saved = 0, 0, []
+    reached = True
+    while reached:
+        event += 1 if LONG else 37
+        error = KINDS[event % len(KINDS)]()
+        reached, _place = interrupt_at(event, error, lambda n=event: run.save_checkpoint({"w": [1.0]}, score=n))
+        interrupts += reached
+        saved.append(run.save_checkpoint({"w": [2.0]}, score=-float(event), env_step=event))
+    assert all(checkpoint.path is not None and checkpoint.path.exists() for checkpoint in saved)
+    rows = [frame["columns"] for frame in read_frames(run.folder) if frame.get("table") == "checkpoints"]
+    ids = Counter(row["checkpoint_id"][0] for row in rows)
+    assert all(ids[checkpoint.id] == 1 for checkpoint in saved)
+    say(capsys, "save_checkpoint", interrupts, len(saved))
+
+
+def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The keeper is a process of its own; that it carries on after anything is the business of its tests.
+    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    event = interrupts = 0
+    reached = True
+    while reached:
+        event += 1 if LONG else 13
+        run = rollbook.init("p", "r", dir=tmp_path / str(event), sinks=[], keeper="inline")
+        for i in range(20):
+            run.log({"i": i})
+        error = KINDS[event % len(KINDS)]()
+        reached, _place = interrupt_at(event, error, run.finish)
+        interrupts += reached
+        run.finish()
+        assert run.status == "finished"
+        assert run.book.status == "finished"
+        assert run.book.metrics(["i"])["i"].to_pylist() == list(range(20))
+        assert not run.book.problems()
+    say(capsys, "finish", interrupts, 20 * interrupts)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
+@pytest.mark.parametrize("make", [KeyboardInterrupt, lambda: Limit("time is up"), lambda: TimeoutError("time is up")])
+def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
+    open_run: Callable[[], Any], make: Callable[[], BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    chance = random.Random(5)
+    verbs = list(VERBS.values())
+    done: list[int] = []
+    begun = raised = eaten = 0
+    for verb in verbs:  # the first call of a verb imports, and Python's import takes an OSError for its own
+        verb(run, begun)
+        done.append(begun)
+        begun += 1
+    with pytest.MonkeyPatch.context() as patch, at_random_moments(make, lambda: chance.uniform(2e-5, 3e-3)) as start:
+        patch.setattr("warnings.warn", lambda *_a, **_k: None)
+        for _ in range(200 * max(1, LONG)):
+            try:
+                start()
+                end = time.monotonic() + 2
+                while time.monotonic() < end:
+                    n = begun
+                    begun += 1
+                    verbs[n % len(verbs)](run, n)
+                    done.append(n)
+                eaten += 1
+            except type(make()):
+                raised += 1
+    assert not eaten, f"{eaten} of {eaten + raised} exceptions never came out"
+    check(run, done, list(set(range(begun)) - set(done)))
+    assert len(run.writer.lanes) <= 6
+    say(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))

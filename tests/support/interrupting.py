@@ -39,21 +39,26 @@ KINDS: tuple[Callable[[], BaseException], ...] = (
 """Exceptions a handler may raise; the last ones are of types that rollbook meets in its own work."""
 
 
-def interrupt_at(event_number: int, error: BaseException, call: Callable[[], object]) -> tuple[bool, str]:
+def interrupt_at(
+    event_number: int, error: BaseException, call: Callable[[], object], rooms: tuple[str, ...] = ("",)
+) -> tuple[bool, str]:
     """Call `call` and raise `error` at its n-th line or call event inside rollbook.
 
+    Args:
+      rooms: count the events of these rooms alone ("journal/"); their paths begin so.
     Returns:
       (whether there were so many events, where it was raised).
     Raises:
       AssertionError: it was raised and something else, or nothing, came out.
     """
+    wanted = tuple(ROLLBOOK + room for room in rooms)
     seen = 0
     place = ""
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal seen, place
         code = frame.f_code
-        if not code.co_filename.startswith(ROLLBOOK) or code.co_name == "<module>":
+        if not code.co_filename.startswith(wanted) or code.co_name == "<module>":
             return None
         if event in ("call", "line"):
             seen += 1

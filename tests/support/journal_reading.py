@@ -22,7 +22,9 @@ class Read:
 def _pieces(run_folder: Path) -> Iterator[tuple[str, Any, str]]:
     for info in list_writers(run_folder):
         for name in sorted(os.listdir(info.folder)):
-            yield info.id, info, os.path.join(info.folder, name)
+            path = os.path.join(info.folder, name)
+            if os.path.getsize(path):  # else it was never begun
+                yield info.id, info, path
 
 
 def read_rows(run_folder: Path) -> list[Read]:

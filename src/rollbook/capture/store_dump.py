@@ -14,12 +14,12 @@ value of a key costs about 1 ms more.
 
 from __future__ import annotations
 
-from _thread import RLock
 from os import getpid
 
 from rollbook.capture.running_stats import SAMPLE, Blocks, describe, new_buffer
 from rollbook.foreign import is_foreign
 from rollbook.journal.deferred import copy_on_device, fetch, is_deferred, is_tracer
+from rollbook.journal.recovery import Turns
 from rollbook.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ EXACT_UP_TO = 2**17
 """Values of one key between two dumps up to which the median is exact too."""
 
 _BLOCK = 4096  # values folded at a time: the loop waits a millisecond now and then, never thirty
+
+_LONGEST_WAIT = 5.0  # seconds that a dump waits for one of another thread
 
 _MOST_PENDING = 4096  # device values of one key that may wait for a dump; the next one fetches them all
 
@@ -50,7 +52,7 @@ class Store:
     midst of it is harmless. A forked child starts empty. Of two dumps at once each value goes to exactly one.
     """
 
-    __slots__ = ("_append", "_cells", "_count", "_dumping", "_lock", "_named", "_pid")
+    __slots__ = ("_append", "_cells", "_count", "_named", "_pid", "_turns")
 
     def __init__(
         self,
@@ -61,8 +63,7 @@ class Store:
         self._append = append
         self._count = count
         self._cells: dict[str, _Cell] = {}
-        self._lock = RLock()
-        self._dumping = False
+        self._turns = Turns()
         self._named = 0
         self._pid = getpid()
 
@@ -97,7 +98,11 @@ class Store:
                 self._slowly(key, value)
 
     def dump(
-        self, keys: Iterable[str] | None = None, with_min_and_max: bool = False, average_only: bool = False
+        self,
+        keys: Iterable[str] | None = None,
+        with_min_and_max: bool = False,
+        average_only: bool = False,
+        write: Callable[[dict[str, float | int]], object] | None = None,
     ) -> dict[str, float | int]:
         """Sum up what was stored since the last dump, and start anew.
 
@@ -106,6 +111,7 @@ class Store:
             never stored, gives `<key>/n` = 0 alone.
           with_min_and_max: add `/min` and `/max`.
           average_only: leave out `/std` and `/median`.
+          write: is given the row before the values are let go; if it raises, they wait for the next dump.
         Returns:
           `<key>/mean`, `/std` (of the population), `/median`, `/n` and, if asked, `/min` and `/max`. NaN among the
           values makes all but `/n` NaN. Empty if no key was ever stored, or none was asked for.
@@ -113,30 +119,34 @@ class Store:
         if self._pid != getpid():
             self._after_fork()
         chosen = [keys] if isinstance(keys, str) else list(self._cells) if keys is None else list(keys)
-        taken: list[tuple[str, _Taken]] = []
-        with self._lock:
-            if self._dumping:  # a signal handler that dumps within a dump; the outer one has the values
-                return {}
-            self._dumping = True
-            try:
-                for key in dict.fromkeys(chosen):
-                    cell = self._cells.get(key)
-                    taken.append((key, _Taken() if cell is None else self._take(key, cell)))
-            finally:
-                self._dumping = False
-        row: dict[str, float | int] = {}
-        for key, part in taken:
-            if part.n:
-                mean, std, median, low, high = part.describe()
-                row[f"{key}/mean"] = mean
-                if not average_only:
-                    row[f"{key}/std"] = std
-                    row[f"{key}/median"] = median
-            row[f"{key}/n"] = part.n
-            if part.n and with_min_and_max:
-                row[f"{key}/min"] = low
-                row[f"{key}/max"] = high
-        return row
+        turn = self._turns.take(_LONGEST_WAIT)
+        if turn is None:  # a signal handler that dumps within a dump; the outer one has the values
+            return {}
+        try:
+            cells = {key: self._cells.get(key) for key in chosen}
+            piles = {key: _Pile() if cell is None else self._look(key, cell) for key, cell in cells.items()}
+            row: dict[str, float | int] = {}
+            for key, pile in piles.items():
+                if pile.n:
+                    mean, std, median, low, high = pile.describe()
+                    row[f"{key}/mean"] = mean
+                    if not average_only:
+                        row[f"{key}/std"] = std
+                        row[f"{key}/median"] = median
+                row[f"{key}/n"] = pile.n
+                if pile.n and with_min_and_max:
+                    row[f"{key}/min"] = low
+                    row[f"{key}/max"] = high
+            if write is not None and row:
+                write(row)
+            # What was interrupted up to here is said by the next dump.
+            for key, cell in cells.items():
+                if cell is not None:
+                    cell.folded = None
+                    del cell.values[: len(piles[key].fresh)]  # what others added meanwhile stands behind it
+            return row
+        finally:
+            self._turns.give(turn)
 
     def keys(self) -> list[str]:
         """Every key ever stored."""
@@ -158,10 +168,11 @@ class Store:
         """
         if self._pid != getpid():
             self._after_fork()
-        with self._lock:
-            self._cells = {}
+        turn = self._turns.take(_LONGEST_WAIT)
+        try:
+            cells: dict[str, _Cell] = {}
             for key, values in windows.items():
-                cell = self._cells[key] = _Cell()
+                cell = cells[key] = _Cell()
                 for value in values:
                     if isinstance(value, (float, int)):
                         cell.values.append(value)
@@ -169,36 +180,25 @@ class Store:
                         cell.folded = cell.folded or Blocks()
                         cell.folded.add_binned(value)
                     if len(cell.values) >= EXACT_UP_TO:
-                        self._fold(cell)
-            self._named = len(self._cells)
+                        _fold(cell)
+            self._cells, self._named = cells, len(cells)
+        finally:
+            if turn is not None:
+                self._turns.give(turn)
 
-    def _take(self, key: str, cell: _Cell) -> _Taken:
+    def _look(self, key: str, cell: _Cell) -> _Pile:
         if cell.pending:
             self._fetch(key, cell)
-        part, cell.folded = cell.folded, None
-        # Others may append meanwhile: what they add stands behind the slice and stays.
-        fresh = cell.values[: len(cell.values)]
-        del cell.values[: len(fresh)]
-        return _Taken(fresh, part)
+        return _Pile(cell.values[: len(cell.values)], cell.folded)
 
     def _fold(self, cell: _Cell) -> None:
-        # Whoever finds the lock taken leaves the folding to the next value: `store` never waits.
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            if not self._dumping:
-                self._dumping = True
-                try:
-                    if cell.folded is None:
-                        cell.folded = Blocks()
-                    while len(cell.values) >= EXACT_UP_TO:
-                        block = cell.values[:_BLOCK]
-                        del cell.values[:_BLOCK]
-                        cell.folded.add(block)
-                finally:
-                    self._dumping = False
-        finally:
-            self._lock.release()
+        # Whoever finds another at work leaves the folding to the next value: `store` never waits.
+        turn = self._turns.take()
+        if turn is not None:
+            try:
+                _fold(cell)
+            finally:
+                self._turns.give(turn)
 
     def _slowly(self, key: str, value: Any) -> None:
         if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
@@ -232,15 +232,17 @@ class Store:
 
     def _fetch(self, key: str, cell: _Cell) -> None:
         waiting = cell.pending[: len(cell.pending)]
-        del cell.pending[: len(waiting)]
+        fetched = new_buffer()
         for copy, value in zip(waiting, fetch(waiting), strict=True):
             try:
                 for numbers in _blocks(value):
-                    cell.values.extend(numbers)
+                    fetched.extend(numbers)
             except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
                 if is_foreign(raised):
                     raise
                 self._refuse(key, copy)
+        del cell.pending[: len(waiting)]
+        cell.values.extend(fetched)
 
     def _refuse(self, key: str, value: object) -> None:
         if self._count is not None:
@@ -254,14 +256,13 @@ class Store:
     def _after_fork(self) -> None:
         # The parent dumps its own values; and its lock may have been held by a thread that does not exist here.
         self._pid = getpid()
-        self._lock = RLock()
-        self._dumping = False
+        self._turns = Turns()
         self._named = 0
         self._cells = {}
 
 
-class _Taken:
-    """What one dump took of one key."""
+class _Pile:
+    """The values of one key as a dump finds them."""
 
     __slots__ = ("folded", "fresh", "n")
 
@@ -273,8 +274,9 @@ class _Taken:
     def describe(self) -> tuple[float, float, float, float, float]:
         if self.folded is None:
             return describe(self.fresh)
-        self.folded.add(self.fresh)
-        return self.folded.describe()
+        whole = self.folded.copy()
+        whole.add(self.fresh)
+        return whole.describe()
 
 
 class _Cell:
@@ -286,6 +288,17 @@ class _Cell:
         self.values: Any = new_buffer()
         self.folded: Blocks | None = None
         self.pending: list[Any] = []
+
+
+def _fold(cell: _Cell) -> None:
+    """Fold the oldest values of a key, block by block."""
+    folded = cell.folded.copy() if cell.folded is not None else Blocks()
+    taken = 0
+    while len(cell.values) - taken >= EXACT_UP_TO:
+        folded.add(cell.values[taken : taken + _BLOCK])
+        taken += _BLOCK
+    cell.folded = folded
+    del cell.values[:taken]
 
 
 def _blocks(value: Any) -> Iterator[list[float]]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from _contextvars import ContextVar
 from _thread import get_ident
+from sys import _getframe
 from time import perf_counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
     from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Stage", "Timers"]
 
 _COROUTINE, _GENERATOR = 0x80, 0x20  # code flags; `inspect` would cost 10 ms at import
+_RESUMED = _COROUTINE | _GENERATOR | 0x200  # asynchronous generators too
 
 
 class Timers:
@@ -48,7 +51,8 @@ class Timers:
         self._append = append
         self._clock = clock
         self._stages: dict[str, Stage] = {}
-        # Innermost open span: [span around it or None, full name, start, its stage, the thread's totals].
+        # Innermost open span: [span around it or None, full name, start, its stage, the thread's totals, the frame
+        # that opened it, or None if that may be running elsewhere: a generator's or coroutine's].
         self._current: ContextVar[list[Any] | None] = ContextVar("rollbook_span", default=None)
         # Totals apart per thread, so that no lock is needed: a thread writes its own, readers add them up.
         self._by_thread: dict[int, dict[str, list[Any]]] = {}
@@ -100,12 +104,17 @@ class Stage:
         if cells is None:
             cells = timers._by_thread.setdefault(ident, {})
         around = timers._current.get()
+        opener: FrameType | None = _getframe(1)
+        if around is not None and opener is not None:
+            around = _still_open(around, opener)
+        if opener is not None and opener.f_code.co_flags & _RESUMED:
+            opener = None
         # A free-threaded build hands a new thread its parent's context; spans of another thread are not around ours.
         span: list[Any]
         if around is None or around[4] is not cells:
-            span = [None, self.name, 0.0, self, cells]
+            span = [None, self.name, 0.0, self, cells, opener]
         else:
-            span = [around, f"{around[1]}/{self.name}", 0.0, self, cells]
+            span = [around, f"{around[1]}/{self.name}", 0.0, self, cells, opener]
         timers._current.set(span)
         span[2] = timers._clock()
         return self
@@ -125,7 +134,7 @@ class Stage:
             if span is None:
                 return
             inner[0] = span[0]
-        around, name, start, _, cells = span
+        around, name, start, _, cells = span[:5]
         seconds = now - start
         cell = cells.get(name)
         if cell is None:
@@ -170,3 +179,20 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"<timer {self.name!r}>"
+
+
+def _still_open(span: list[Any] | None, frame: FrameType) -> list[Any] | None:
+    """`span`, or the nearest one around it whose block is still running.
+
+    An exception that comes up as a block is being left (Ctrl-C) leaves its span behind. The function that opened it is
+    then running no more, unless it caught the exception itself; generators and coroutines may be running elsewhere.
+    """
+    while span is not None:
+        opener = span[5]
+        running: FrameType | None = frame
+        while running is not None and running is not opener:
+            running = running.f_back
+        if running is opener:  # both None: nobody can tell
+            return span
+        span = span[0]
+    return None

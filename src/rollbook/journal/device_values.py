@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from rollbook.clocks import now
 from rollbook.journal import deferred
 from rollbook.journal.lane import Receipt
-from rollbook.journal.recovery import unused
+from rollbook.journal.recovery import Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,15 +40,14 @@ class DeviceValues:
       numbers: (lane, seq, key, value) of committed rows.
     """
 
-    __slots__ = ("_arrays", "_bytes", "_free_turns", "_since", "_turns", "_writer", "numbers")
+    __slots__ = ("_arrays", "_bytes", "_since", "_turns", "_writer", "numbers")
 
     def __init__(self, writer: OpenWriter) -> None:
         self._writer = writer
         self.numbers: list[tuple[int, int, str, Any]] = []
         self._arrays: list[_Array] = []
         self._since = self._bytes = 0
-        self._turns: list[bytearray] = [bytearray()]
-        self._free_turns: list[bytearray] = list(self._turns)
+        self._turns = Turns()
 
     def add(self, lane: Lane, seq: int, key: str, value: Any) -> None:
         """Remember the device value of a row that is already committed."""
@@ -75,22 +72,15 @@ class DeviceValues:
         Args:
           wait_seconds: how long to wait for another thread that is doing so; 0 leaves it to that thread.
         """
-        deadline = time.monotonic() + wait_seconds
-        while self.numbers or self._arrays:
+        if not self.numbers and not self._arrays:
+            return
+        turn = self._turns.take(wait_seconds)
+        if turn is not None:
             try:
-                turn: bytearray | None = self._free_turns.pop() if self._free_turns else unused(self._turns)
-            except IndexError:  # another thread was faster
-                turn = None
-            if turn is not None:
-                try:
-                    self._flush_numbers()
-                    self._flush_arrays()
-                    return
-                finally:
-                    self._free_turns.append(turn)
-            if time.monotonic() >= deadline:
-                return
-            time.sleep(0.001)
+                self._flush_numbers()
+                self._flush_arrays()
+            finally:
+                self._turns.give(turn)
 
     def _flush_numbers(self) -> None:
         waiting = list(self.numbers)
@@ -117,12 +107,11 @@ class DeviceValues:
 
         waiting = list(self._arrays)
         for array, content in zip(waiting, deferred.fetch([array.value for array in waiting]), strict=True):
-            receipt = array.receipt
-            if receipt.lane is not None and not receipt.seq and not self._writer.settle(receipt.lane):
-                continue  # its lane is in use; whoever uses it finds out
-            if content is not None and not receipt.seq:
+            if content is not None:
                 columns = {"key": [array.key], **histogram_columns(content)}
-                self._writer.frame({**array.payload, "n": 1, "columns": columns}, array.time_ns, receipt)
+                payload = {**array.payload, "n": 1, "columns": columns}
+                if not self._writer.frame_once(array.receipt, payload, array.time_ns):
+                    continue
             self._arrays.remove(array)
             if content is None:
                 self._lost(array.key)

@@ -8,8 +8,11 @@ nobody holds it but the list of all lanes.
 
 from __future__ import annotations
 
-import gc
 import sys
+import time
+from _thread import get_ident
+
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +21,51 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["unused"]
+__all__ = ["Turns", "unused"]
+
+
+class Turns:
+    """Something that one caller at a time may do. Like a lock, but one that an interrupted caller never leaves locked.
+
+    turn = turns.take()
+    if turn is not None:
+        try: ...
+        finally: turns.give(turn)
+    """
+
+    __slots__ = ("_free", "_holder", "_turns")
+
+    def __init__(self) -> None:
+        self._turns: list[bytearray] = [bytearray()]
+        self._free: list[bytearray] = list(self._turns)
+        self._holder = 0
+
+    def take(self, wait_seconds: float = 0.0) -> bytearray | None:
+        """The turn; None if another caller has it: one that was interrupted by this very call, or another thread.
+
+        Args:
+          wait_seconds: how long to wait for another thread.
+        """
+        deadline = 0.0
+        while True:
+            try:
+                turn = self._free.pop() if self._free else unused(self._turns)
+            except IndexError as err:  # another thread was faster
+                if is_foreign(err):
+                    raise
+                turn = None
+            if turn is not None:
+                self._holder = get_ident()
+                return turn
+            deadline = deadline or time.monotonic() + wait_seconds
+            if self._holder == get_ident() or time.monotonic() >= deadline:
+                return None
+            time.sleep(0.001)
+
+    def give(self, turn: bytearray) -> None:
+        """Let others have their turn."""
+        self._holder = 0
+        self._free.append(turn)
 
 
 def unused(things: list[T], thorough: bool = False) -> T | None:
@@ -36,6 +83,8 @@ def unused(things: list[T], thorough: bool = False) -> T | None:
             return thing
     if not thorough:
         return None
+    import gc
+
     running = _running_frames()
     for place in range(len(things)):
         thing = things[place]

@@ -175,11 +175,14 @@ class Writer:
 
     def begin_attempt(self, attempt: int, not_before: int = 0) -> None:
         """Close this life and begin another in the same process, for a later attempt. Log functions stay valid."""
-        self.close()
-        self.attempt, self._not_before = attempt, not_before
-        self._begin_life()
-        if self not in _live_writers:
-            _live_writers.append(self)
+        try:
+            self.close()
+            self.attempt, self._not_before = attempt, not_before
+        finally:  # an exception of others leaves a writer that can be logged to
+            if self.closed:
+                self._begin_life()
+                if self not in _live_writers:
+                    _live_writers.append(self)
 
     def after_fork(self) -> None:
         """In a forked child: let go of the parent's files; a new life begins at the first log."""
@@ -251,6 +254,18 @@ class Writer:
         finally:
             self.long_way_ns += time.perf_counter_ns() - start
 
+    def frame_once(self, receipt: Receipt, payload: Mapping[str, Any], time_ns: int | None = None) -> bool:
+        """Append a frame unless an earlier call with this receipt, cut short by an exception, has done so.
+
+        Returns:
+          False if that cannot be told yet: another thread is using the lane it was tried in.
+        """
+        if receipt.lane is not None and not receipt.seq and not self._settle(receipt.lane):
+            return False
+        if not receipt.seq:
+            self.frame(payload, time_ns, receipt)
+        return True
+
     # -- what the long way needs
 
     def append(self, lane: Lane, data: bytes, time_ns: int, receipt: Receipt | None = None) -> tuple[Lane, int]:
@@ -291,7 +306,7 @@ class Writer:
             return False
         return True
 
-    def settle(self, lane: Lane) -> bool:
+    def _settle(self, lane: Lane) -> bool:
         """Find out whether an interrupted frame of `lane` stands in its file; False while another thread uses it."""
         if not self._claim(lane):
             return False
@@ -424,26 +439,17 @@ class Writer:
         is measured now.
         """
         plain = max(0, self.rows_written() - self.long_ways)
-        return ((plain * self._row_ns() if plain else 0.0) + self.long_way_ns) / 1e9
+        return ((plain * self.row_cost_ns() if plain else 0.0) + self.long_way_ns) / 1e9
 
-    def _row_ns(self) -> float:
-        """Nanoseconds one row costs, measured by packing a row of the widest stream into spare memory."""
+    def row_cost_ns(self) -> float:
+        """Nanoseconds that one call of `log` takes with the widest key set that has a stream; 0 while none has one."""
         streams = [s for lane in self.lanes for s in list(lane.shapes.values())]
         if not streams:
             return 0.0
-        stream = max(streams, key=lambda s: s.width)
-        types = stream.shape[2]
-        values = {key: 0 if kind != "d" else 0.5 for key, kind in zip(stream.shape[1], types, strict=True)}
-        row = layout.row_struct(len(self.clocks), types)
-        scratch, clocks = bytearray(row.size), [0] * len(self.clocks)
-        lookup, kinds, rounds = {tuple(values): 0}, tuple(map(type, values.values())), 16
-        start = time.perf_counter_ns()
-        for _ in range(rounds):
-            lookup[tuple(values)]
-            cells = values.values()
-            if tuple(map(type, cells)) == kinds:
-                row.pack_into(scratch, 0, *clocks, now(), *cells, 1)
-        return (time.perf_counter_ns() - start) / rounds
+        from rollbook.journal.row_cost import row_cost_ns
+
+        _channel, keys, types, _later = max(streams, key=lambda stream: stream.width).shape
+        return row_cost_ns(keys, types, self.clocks)
 
     def rows_written(self) -> int:
         """Rows and frames of this life."""

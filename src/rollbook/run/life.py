@@ -7,6 +7,7 @@ import time
 
 from rollbook.clocks import now
 from rollbook.foreign import is_foreign
+from rollbook.journal.lane import Receipt
 from rollbook.run import ending
 from rollbook.run.current import opened
 
@@ -77,10 +78,9 @@ def start(
 
 
 def end(run: Run, status: str) -> None:
-    """What `Run.finish` does; counted, never raised."""
+    """What `Run.finish` does; counted, never raised. Can be called again if an exception of others came in between."""
     if os.getpid() != run.writer.pid:  # a forked child must not end its parent's run
         return
-    ending.forget(run)
     if run in opened:
         opened.remove(run)
     ticker = run._parts["ticker"]
@@ -88,7 +88,7 @@ def end(run: Run, status: str) -> None:
     ended = time.time()
     if run.writer.main:
         _fold_provenance(run)
-        run.writer.frame({"mark": "final", "status": status})
+        run.writer.frame_once(run._parts.setdefault("final", Receipt()), {"mark": "final", "status": status})
         run.about["status"], run.about["ended"] = status, ended
         run._attempt_entry().update(ended=ended, status=status)
         run.write_about()
@@ -108,6 +108,7 @@ def end(run: Run, status: str) -> None:
     run.hear_of_sinks()
     if run.page_due:
         run.write_about()
+    ending.forget(run)
 
 
 def _let_keeper_finish(run: Run) -> None:

@@ -15,6 +15,7 @@ from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
+from rollbook.journal.recovery import Turns
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
 
@@ -58,7 +59,7 @@ class Run(Scope):
         self._folder, self.about, self.writer, self._end = folder, about, writer, end
         self.id: str = about["id"]
         self.project: str = about["project"]
-        self.status = "running"
+        self.status, self._ended, self._endings = "running", False, Turns()
         self.tokens: list[Any] = []
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
         self._parts: dict[str, Any] = {}
@@ -526,7 +527,15 @@ class Run(Scope):
                 self._guard(work, status)
         if self.status == "running":
             self.status = status
-            self._end(self, status)
+        turn = self._endings.take()
+        if turn is None:  # a signal handler that finishes the run while it ends
+            return
+        try:
+            if not self._ended:  # also after an exception that came up while it ended
+                self._end(self, self.status)
+                self._ended = True
+        finally:
+            self._endings.give(turn)
 
     def __enter__(self) -> Self:
         from rollbook.run.current import enter

@@ -31,6 +31,14 @@ __all__ = ["Scope"]
 
 _ROWS_PER_FRAME = 65_536
 
+_INTERNAL = frozenset(
+    (
+        *("about", "address", "config_changed", "count", "media", "open_scope", "samples", "scope_name", "store_of"),
+        *("tokens", "write_about", "writer"),
+    )
+)
+"""What rooms of rollbook use of a run; completion leaves it out."""
+
 
 class Scope:
     """A prefix of a run's keys. `run.scope("update").log({"loss": x})` is `run.log({"update/loss": x})`.
@@ -39,23 +47,51 @@ class Scope:
     (`run.bill()`); nothing raises into a training loop unless the run is strict.
 
     Attributes:
-      log: log(values, *, env_step=, gradient_step=, epoch=, episode=, policy_version=, step=, **declared): append one
-      row.
-        `values` is a dict (nested dicts are joined with "/") of numbers, 0-d arrays, device tensors, text or arrays.
-        Clocks that are not given are the run's current ones. About 2 µs.
       name: the scope's name (of a `Run`: the run's name).
       run: the run it belongs to.
     """
 
-    log: Callable[..., None]
-
     def __init__(self, run: OpenRun, name: str, channel: Channel) -> None:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run.writer
-        self.log = writer.make_log(channel)
+        self.__dict__["log"] = writer.make_log(channel)  # stands before the method of that name, which describes it
         self._unusual = UnusualCalls(writer, channel)
         self._store: Any = None
         self._timers: Timers | None = None
+
+    def log(
+        self,
+        values: Mapping[str, Any],
+        *,
+        env_step: int | None = None,
+        gradient_step: int | None = None,
+        epoch: int | None = None,
+        episode: int | None = None,
+        policy_version: int | None = None,
+        step: int | None = None,
+        **declared: Any,
+    ) -> None:
+        """Append one row: `run.log({"loss": 0.3, "lr": 1e-3}, env_step=2048)`.
+
+        Args:
+          values: a dict of name -> number, 0-d array, device tensor (fetched later), text, or array (kept as a
+            histogram). Nested dicts are joined with "/"; None is left out. Columns may come and go from row to row.
+          env_step: environment steps so far. Clocks that are not given are the run's current ones.
+          gradient_step: optimizer steps so far.
+          epoch: passes over the data so far.
+          episode: episodes so far.
+          policy_version: how often the policy that acts has been replaced.
+          step: a counter of your own.
+          declared: readings of the clocks that were declared with init(clocks=…).
+
+        The row is safe when this returns, after about 2 µs. What cannot be kept is counted and said once per cause and
+        key (`run.bill()`); nothing is raised unless the run is strict.
+
+        Raises:
+          TypeError: called in another way, such as log("loss", 0.3).
+        """
+        clocks = (env_step, gradient_step, epoch, episode, policy_version, step)
+        self._unusual(values, clocks, declared)
 
     # -- what capture rooms use (protocols.Recorder)
 
@@ -78,9 +114,13 @@ class Scope:
         """The run's folder."""
         return self.run.folder
 
-    def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Add n to the bill under `cause`; the first time, warn with `message` (under strict=True: raise it)."""
-        self.run.writer.bill.count(cause, n, message)
+    def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
+        """Add n to the bill under `cause`; the first time, warn with `message` (under strict=True: raise it).
+
+        Args:
+          name: which key, clock or column it is about; each name is said once.
+        """
+        self.run.writer.bill.count(cause, n, message, name)
 
     def clocks_now(self) -> dict[str, int]:
         """The clocks that are known at this moment, by name."""
@@ -103,10 +143,12 @@ class Scope:
     ) -> int:
         """Append n rows to a table as one frame.
 
+        A column that has not n values is left out, counted and named; the others are kept.
+
         Args:
           table: one of the tables of the glossary (episodes, steps, samples, …), or a name of your own.
-          columns: name -> n values: a list of plain data or an array whose first axis is n. With n = 1 plain values may
-            stand without a list.
+          columns: name -> n values: a list of plain data or an array whose first axis is n. A single number, text or
+            None stands for all n rows; with n = 1 other plain values may stand without a list, too.
           clock_columns: clock -> n readings, where they differ from row to row.
           time_column: n times in monotonic ns (`rollbook.clocks.now`).
         Returns:
@@ -121,13 +163,11 @@ class Scope:
                 "at": channel.at,
                 "clocks": readings,
                 "n": n,
-                "columns": {
-                    k: v if n != 1 or type(v) is list or _is_one(v) else [v] for k, v in {**columns, **refused}.items()
-                },
+                "columns": self._columns(table, {**columns, **refused}, n),
             }
             if clock_columns:
-                payload["clock_columns"] = dict(clock_columns)
-            if time_column is not None:
+                payload["clock_columns"] = self._columns(table, clock_columns, n) if n != 1 else dict(clock_columns)
+            if time_column is not None and (n == 1 or self._columns(table, {"time": time_column}, n)):
                 payload["time_column"] = time_column
             if table == "text":
                 self.run.asides += 1
@@ -139,6 +179,28 @@ class Scope:
                 raise
             self.run.writer.failed("record", err)
             return 0
+
+    def _columns(self, table: str, columns: Mapping[str, Any], n: int) -> dict[str, Any]:
+        """`columns` as they can be stored: those that have n values."""
+        if n == 1:
+            return {
+                name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
+            }
+        fitting = {}
+        for name, cells in columns.items():
+            length = _length(cells)
+            if length == n:
+                fitting[name] = cells
+            elif length is None:
+                fitting[name] = [cells] * n
+            else:
+                self.run.writer.bill.count(
+                    "uneven_columns",
+                    message=f"record({table!r}, …, n={n}): the column {name!r} has {length} values; it was left out, "
+                    "the others were kept. Pass one value for each row",
+                    name=f"{table}/{name}",
+                )
+        return fitting
 
     # -- write now
 
@@ -160,6 +222,7 @@ class Scope:
                 "uneven_columns",
                 message=f"log_many() takes columns of one length; it was given {lengths_by_key}. "
                 "Nothing of this call was kept",
+                name=", ".join(map(str, columns)),
             )
             return
         (n,) = lengths
@@ -170,6 +233,7 @@ class Scope:
             self.count(
                 "uneven_columns",
                 message=f"log_many(): the clock {name} has {len(arrays.pop(name))} readings for {n} rows",
+                name=name,
             )
         unknown = [name for name in arrays if name not in self.run.writer.clocks]
         for name in unknown:
@@ -286,11 +350,14 @@ class Scope:
         """
         row: dict[str, float] = {}
 
+        wanted: list[str] | None = None
+
         def work() -> None:
+            nonlocal wanted
             wanted = None if keys is None else [keys] if isinstance(keys, str) else list(keys)
-            row.update(self._stored().dump(wanted, with_min_and_max=with_min_and_max, average_only=average_only))
-            if not row:
-                return
+            row.update(self._stored().dump(wanted, with_min_and_max, average_only, write=write))
+
+        def write(row: dict[str, float]) -> None:
             self.log(row, **clocks)
             self._say("dump", wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))
 
@@ -344,8 +411,21 @@ class Scope:
                 raise
             self.run.writer.failed("log", err)
 
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _INTERNAL)
+
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {self.run!r}>"
+
+
+def _length(cells: Any) -> int | None:
+    """How many rows a column has; None for a single value, which stands for all of them."""
+    if cells is None or isinstance(cells, (str, bytes, int, float)):
+        return None
+    shape = getattr(cells, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else None
+    return len(cells) if hasattr(cells, "__len__") and not hasattr(cells, "keys") else None
 
 
 def _is_one(value: Any) -> bool:

@@ -114,6 +114,8 @@ class Ticker(threading.Thread):
         writer = self._run.writer
         rows = writer.rows_written()
         if rows and not writer.closed:  # the last round comes after the end
-            spent, refused = writer.seconds_spent(), sum(writer.bill.counts.values())
+            cost = {"seconds": writer.seconds_spent(), "rows": rows, "refused": sum(writer.bill.counts.values())}
+            if row_ns := writer.row_cost_ns():
+                cost["row_microseconds"] = row_ns / 1e3
             self._run.asides += 1
-            self._log({"row_microseconds": spent / rows * 1e6, "seconds": spent, "rows": rows, "refused": refused})
+            self._log(cost)

@@ -1,0 +1,120 @@
+"""What is refused, renamed or left out is counted, said once per cause and key, and raised under strict=True."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.errors import LoggingFailed, RollbookWarning
+
+
+def repeat(times: int, act: Callable[[], object]) -> None:
+    for _ in range(times):
+        act()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Any]:
+    opened = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline")
+    yield opened
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened.finish()
+
+
+ODD = {
+    "two keys that come to one name": ({"a": {"b": 1.0}, "a/b": 2.0}, "key_twice", "a/b", {"a/b": 2.0}),
+    "a number and its text as keys": ({1: 1.0, "1": 2.0}, "key_twice", "1", {"1": 2.0}),
+    "a clock logged as a value": ({"epoch": 3, "x": 1.0}, "clock_as_value", "epoch", {"value/epoch": 3, "x": 1.0}),
+    "a column of rollbook's own": ({"time": 3.0}, "reserved_key", "time", {"value/time": 3.0}),
+    "a lone surrogate in a key": ({"k\ud800": 1.0}, "changed_to_fit", "k\\ud800", {"k\\ud800": 1.0}),
+    "a value that is refused": ({"odd": object(), "x": 1.0}, "unloggable", "odd", {"x": 1.0}),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_cannot_be_kept_as_it_was_given_is_counted_and_named(run: Any, what: str) -> None:
+    values, cause, name, stored = ODD[what]
+    with pytest.warns(RollbookWarning) as said:
+        repeat(3, lambda: run.log(values))
+    assert len(said) == 1
+    assert run.bill()["drops"][cause] == 3
+    assert run.bill()["names"][cause] == {name: 3}
+    assert run.book.metrics(list(stored)).select(list(stored)).to_pylist() == [stored] * 3
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_strict_raises_for_it(tmp_path: Path, what: str) -> None:
+    with (
+        rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", strict=True) as run,
+        pytest.raises(LoggingFailed),
+    ):
+        run.log(ODD[what][0])
+
+
+def test_each_key_is_named_once_and_ten_at_most(run: Any) -> None:
+    with pytest.warns(RollbookWarning) as said:
+        repeat(2, lambda: [run.log({f"odd{n}": object()}) for n in range(30)])
+    assert len(said) == 10
+    assert "further names" in str(said[-1].message)
+    assert len(run.bill()["names"]["unloggable"]) == 30
+
+
+def test_a_column_of_another_length_is_left_out_by_name_and_the_others_are_kept(run: Any) -> None:
+    with pytest.warns(RollbookWarning, match="'length' has 1 values"):
+        assert run.record("episodes", {"return": [1.0, 2.0], "length": [1], "seed": np.arange(2), "source": "x"}, n=2)
+    run.finish()
+    rows = run.book.table("episodes").to_pylist()
+    assert [(row["return"], row["seed"], row["source"]) for row in rows] == [(1.0, 0, "x"), (2.0, 1, "x")]
+    assert run.bill()["names"]["uneven_columns"] == {"episodes/length": 1}
+
+
+def test_a_lone_surrogate_in_a_text_is_escaped_and_counted(run: Any) -> None:
+    with pytest.warns(RollbookWarning, match="surrogates"):
+        run.log_text("words", "a\ud800b")
+    assert run.book.table("text")["text"].to_pylist() == ["a\\ud800b"]
+    assert run.bill()["drops"]["changed_to_fit"] == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        (lambda run: run.log("loss", 3), "log({'loss': 3}, env_step=5)"),
+        (lambda run: run.log({"loss": 3}, 5), "env_step=5"),
+        (lambda run: run.log(loss=3), "log({'loss': 3}, env_step=5)"),
+    ],
+    ids=["name and value", "a bare step", "keywords"],
+)
+def test_a_wrong_call_of_log_is_told_what_to_write(run: Any, call: Any, instead: str) -> None:
+    for _ in range(12):
+        run.log({"loss": 3})
+    with pytest.raises(TypeError) as raised:
+        call(run)
+    assert instead in str(raised.value)
+    run.log({"loss": 4})
+    assert run.book.metrics(["loss"]).num_rows == 13
+
+
+def test_log_is_documented_on_the_class_and_completion_shows_verbs_alone(run: Any) -> None:
+    parameters = inspect.signature(rollbook.Run.log).parameters
+    assert {"values", "env_step", "gradient_step", "epoch", "declared"} <= set(parameters)
+    assert "Raises:" in (rollbook.Run.log.__doc__ or "")
+    assert run.log is not rollbook.Run.log
+    rollbook.Run.log(run, {"a": 1.0}, env_step=3)
+    assert run.book.metrics(["a"])["env_step"].to_pylist() == [3]
+    names = dir(run)
+    assert {"log", "record", "save_checkpoint", "finish"} <= set(names)
+    assert not {"writer", "about", "media", "samples", "store_of", "tokens", "open_scope", "count"} & set(names)
+
+
+def test_what_a_row_costs_is_the_median_of_calls_and_not_the_first_one(run: Any) -> None:
+    for i in range(20):
+        run.log({"a": 1.0, "b": i})
+    assert 0 < run.writer.row_cost_ns() < run.writer.long_way_ns
