@@ -32,6 +32,7 @@ from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near
+from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
@@ -401,9 +402,23 @@ class Book:
         return table if bins is None else binned(table, bins)
 
     def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Images, videos and figures; `path` is relative to the run's folder."""
-        table = self.table("media", attempts)
+        """Images, videos and figures.
+
+        `path` is the file's name as it is to be, `file` where it is now, both relative to the run's folder: raw pixels
+        wait in `media/.spool` until a keeper (or `rollbook repair`) makes files of them; see `pixels`. A null: evicted.
+        """
+        table = with_files(self.table("media", attempts), self._folder)
         return table if kind is None else _where(table, "kind", kind)
+
+    def pixels(self, path: str) -> npt.NDArray[np.uint8]:
+        """The pixels of a picture or film that no file was made of yet: [frames, height, width, channels], uint8.
+
+        Args:
+          path: as a row of `media` has it.
+        Raises:
+          UnknownKey: it does not wait in the spool; the message says where its file is.
+        """
+        return waiting_pixels(self._folder, path)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
         """The checkpoints: a row when one was saved, and another one with `kept` = false when it was deleted.

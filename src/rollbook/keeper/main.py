@@ -444,7 +444,7 @@ class Keeper:
     def _encode_media(self, most: int | None) -> None:
         """Make files of the pictures and films that training left raw, before their rows go to sinks."""
         if os.path.isdir(os.path.join(self.folder, "media", ".spool")):
-            from rollbook.capture.media.encode import encode_spooled
+            from rollbook.spool.encode import encode_spooled
 
             encode_spooled(self.folder, most=most)
 

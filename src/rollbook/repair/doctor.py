@@ -18,6 +18,7 @@ from rollbook.repair.lost_manifest import rebuilt, recall
 from rollbook.repair.salvage import rescue, whole_frames
 from rollbook.seal.abandoned import FILE as ABANDONED
 from rollbook.seal.one_pass import keep_aside
+from rollbook.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.storage.layout import PartName, data_folder, irregular, journal_folder, own_files, part_folders
 from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
@@ -161,11 +162,17 @@ def _files_of_rows(folder: str) -> Iterator[str]:
         book = Book(folder)
         kept = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
         rows = [
-            *((row["path"], "media") for row in _columns(book.media(attempts="all"), "path")),
+            *((row["file"] or row["path"], "media") for row in _columns(book.media(attempts="all"), "path", "file")),
             *((row["path"], "checkpoint") for row in kept.values()),
         ]
     except (RollbookError, OSError):
         return
+    waiting = sum(kind == "media" and path.startswith(f"{SPOOL}/") for path, kind in rows if isinstance(path, str))
+    if waiting and not any(info.closed is None and is_alive(info.about) for info in list_writers(folder)):
+        yield (
+            f"{folder}: {waiting} pictures and films wait in {SPOOL} as raw pixels, and their keeper is gone; "
+            "`rollbook repair` makes files of them"
+        )
     for path, kind in rows:
         if isinstance(path, str) and path and not os.path.exists(os.path.join(folder, path)):
             yield f"{folder}: the {kind} {path!r} is not there any more"
@@ -209,9 +216,23 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
         done += report.problems
     done += rescue(folder)
     seal(folder, final=True, take_over=True)
+    done += _make_pictures(folder)
     if is_new:
         done += recall(folder)
     return done or ["nothing had to be done"]
+
+
+def _make_pictures(folder: str) -> Iterator[str]:
+    """Make files of the pixels that wait: whoever should have is dead."""
+    if not os.path.isdir(os.path.join(folder, SPOOL)):
+        return
+    before = read_ledger(folder)
+    after = encode_spooled(folder)
+    made, failed = after["encoded"] - before["encoded"], after["failed"] - before["failed"]
+    if made:
+        yield f"{made} pictures and films were made of their pixels"
+    if failed:
+        yield f"{failed} pictures and films could not be made: {after['errors'][-1]}"
 
 
 def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None:

@@ -15,9 +15,9 @@ import json
 import os
 import time
 
-from rollbook.capture.media import encode, picture_files
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.foreign import is_foreign
+from rollbook.spool import encode, picture_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

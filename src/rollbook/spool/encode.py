@@ -2,7 +2,7 @@
 
     encode_spooled(run_folder)     # the keeper calls this now and then; standard library only until there is a film
 
-`capture.picture_files` has the formats.
+`spool.picture_files` has the formats.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.capture.media.picture_files import FILM_FORMATS, write_picture
+from rollbook.files import read_regular
 from rollbook.foreign import is_foreign
+from rollbook.spool.picture_files import FILM_FORMATS, write_picture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "locate",
     "read_bounds",
     "read_ledger",
+    "read_waiting",
     "write_bounds",
 ]
 
@@ -167,6 +169,27 @@ def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
         if os.path.isfile(candidate):
             return candidate
     return None
+
+
+def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[dict[str, Any], bytes] | None:
+    """The raw pixels of a media row that wait in the spool, and the note beside them.
+
+    Returns:
+      (note, bytes of frames x height x width x channels); None if they do not wait: encoded, evicted, or not whole.
+    """
+    name = os.path.splitext(os.path.basename(path))[0]
+    stem = os.path.join(run_folder, SPOOL, name)
+    try:
+        note = _read_note(f"{stem}.json")
+        if note["path"] != path:
+            return None
+        pixels = read_regular(f"{stem}.raw")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as raised:
+        if is_foreign(raised):
+            raise
+        return None
+    whole = len(pixels) == note["width"] * note["height"] * note["channels"] * note["frames"]
+    return (note, pixels) if whole else None
 
 
 # -- the folder

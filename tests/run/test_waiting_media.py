@@ -1,0 +1,66 @@
+"""Pictures whose training and keeper both died: readable at once, told of, and made into files by who comes next."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.errors import UnknownKey
+from rollbook.keeper.main import Keeper
+from rollbook.repair.doctor import repair, verify
+
+BODY = """
+import os, signal, numpy, rollbook
+run = rollbook.init("p", "n", dir={root!r}, sinks=[], keeper="inline")
+for i in range(5):
+    run.log_image("view", numpy.full((4, 6, 3), i, numpy.uint8), env_step=i)
+run.log_video("film", numpy.stack([numpy.full((4, 6, 3), i, numpy.uint8) for i in range(3)]), env_step=9)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Any:
+    done = subprocess.run([sys.executable, "-c", BODY.format(root=str(tmp_path))], check=False)
+    assert done.returncode == -signal.SIGKILL
+    return rollbook.open(tmp_path)[0]
+
+
+def files(book: Any) -> list[str]:
+    return sorted(name for name in os.listdir(book.path / "media") if not name.startswith("."))
+
+
+def test_their_pixels_can_be_read_meanwhile(book: Any) -> None:
+    rows = book.media().to_pylist()
+    assert len(rows) == 6
+    assert all(row["file"].startswith("media/.spool/") for row in rows)
+    assert [int(book.pixels(row["path"])[0, 0, 0, 0]) for row in rows[:5]] == [0, 1, 2, 3, 4]
+    film = book.pixels(rows[5]["path"])
+    assert (film.shape, film.dtype) == ((3, 4, 6, 3), np.uint8)
+    with pytest.raises(UnknownKey, match="no raw pixels"):
+        book.pixels("media/another.png")
+    said = verify(book.path)
+    assert [text for text in said if "not there any more" in text] == []
+    assert len([text for text in said if "6 pictures and films wait" in text]) == 1
+
+
+@pytest.mark.parametrize("who", ["repair", "keeper", "resume"])
+def test_whoever_comes_next_makes_files_of_them(book: Any, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    if who == "repair":
+        assert "6 pictures and films were made of their pixels" in repair(book.path)
+    elif who == "keeper":
+        Keeper(book.path).run_to_end()
+    else:
+        rollbook.init("p", "n", dir=book.path.parents[1], sinks=[], keeper="inline", resume="must").finish()
+    assert len(files(book)) == 6
+    assert all(row["file"] in {f"media/{name}" for name in files(book)} for row in book.media().to_pylist())
+    assert [text for text in verify(book.path) if "media" in text or "pictures" in text] == []
