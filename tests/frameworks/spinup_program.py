@@ -1,9 +1,10 @@
 """Runs one of Spinning Up's own PyTorch algorithms, as its repository has it, for a few epochs.
 
-    python spinup_program.py CHECKOUT native|rollbook ALGORITHM FOLDER [JSON with the algorithm's arguments]
+    python spinup_program.py CHECKOUT native|rollbook|compat ALGORITHM FOLDER [JSON with the algorithm's arguments]
 
 Spinning Up is from 2020: the names of the old `gym` are given to it on top of gymnasium, and its package is entered
-without its `__init__`, which wants TensorFlow 1. "native" uses its own logger, "rollbook" ours; nothing else differs.
+without its `__init__`, which wants TensorFlow 1. "native" uses its own logger, "rollbook" ours, "compat" ours with
+compat=True; nothing else differs.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def enter(checkout: Path) -> None:
 
 def main(checkout: Path, which: str, algorithm: str, folder: str, arguments: dict[str, Any]) -> None:
     enter(checkout)
-    if which == "rollbook":
+    if which != "native":
         import rollbook.adapters.spinningup
 
         rollbook.adapters.spinningup.install()
@@ -64,7 +65,7 @@ def main(checkout: Path, which: str, algorithm: str, folder: str, arguments: dic
     train(
         lambda: OldEnv(name, seed + next(made)),
         ac_kwargs={"hidden_sizes": [16]},
-        logger_kwargs={"output_dir": folder, "exp_name": algorithm},
+        logger_kwargs={"output_dir": folder, "exp_name": algorithm, **({"compat": True} if which == "compat" else {})},
         **arguments,
     )
 

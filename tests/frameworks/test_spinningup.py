@@ -87,6 +87,18 @@ def test_the_same_training_gives_the_same_numbers_in_both_files_and_in_the_book(
         reads_as(book, {"test/return": "AverageTestEpRet", "update/loss/q": "LossQ"})
 
 
+def test_with_compat_the_progress_file_has_spinning_ups_own_text(
+    own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLBOOK_DIR", str(own_place / "books"))
+    train("native", "vpg", own_place / "native", epochs=2)
+    train("compat", "vpg", own_place / "ours", epochs=2)
+    native, ours = progress(own_place / "native"), progress(own_place / "ours")
+    for row in (*native, *ours):
+        row.pop("Time")
+    assert ours == native
+
+
 def test_what_the_epochs_average_is_in_the_book_one_by_one(own_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROLLBOOK_DIR", str(own_place / "books"))
     train("rollbook", "vpg", own_place / "ours")
