@@ -520,7 +520,7 @@ class ManifestLock:
         if self._path is None:
             return self
         try:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as raised:
             if is_foreign(raised):
                 raise

@@ -80,7 +80,7 @@ def test_the_repository_is_not_touched_and_its_programs_do_not_run(repository: P
 @needs_git
 def test_a_login_in_the_remotes_address_is_left_out(repository: Path) -> None:
     git(repository, "remote", "add", "origin", "https://me:hush@example.org/team/code.git")
-    assert collect(repository)["git"]["remote"] == "https://example.org/team/code.git"
+    assert collect(repository)["git"]["remote"] == "https://***@example.org/team/code.git"
 
 
 @needs_git
@@ -129,7 +129,7 @@ def test_the_result_is_plain_json_and_holds_no_other_variables(monkeypatch: pyte
         (["a.py", "hydra.private-key=x", "--HF-TOKEN", "x"], ["a.py", "hydra.private-key=***", "--HF-TOKEN", "***"]),
         (["a.py", "--max-tokens=5", "--keys", "a"], ["a.py", "--max-tokens=5", "--keys", "a"]),
         (["a.py", "--pad-token=0", "--obs_key", "a"], ["a.py", "--pad-token=0", "--obs_key", "a"]),
-        (["a.py", "s3://k:v@bucket/x"], ["a.py", "s3://bucket/x"]),
+        (["a.py", "s3://k:v@bucket/x"], ["a.py", "s3://***@bucket/x"]),
         (["a.py", "--mail", "a@b.c"], ["a.py", "--mail", "a@b.c"]),
     ],
 )

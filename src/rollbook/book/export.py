@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.storage.columns import strings
+from rollbook.texts import csv_cell
 
 __all__ = ["export_table"]
 
@@ -21,7 +23,8 @@ _FORMATS = ("csv", "jsonl", "parquet", "arrow")
 def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], kind: str) -> None:
     """Write `table` to a file (replaced as a whole) or an open binary stream.
 
-    CSV: cells that hold lists or dicts are written as JSON; missing cells are empty. JSON lines: missing cells are left
+    CSV: cells that hold lists or dicts are written as JSON; missing cells are empty; texts that a spreadsheet
+    would take for a formula begin with an apostrophe. JSON lines: missing cells are left
     out; NaN and infinities are the strings "nan", "inf" and "-inf", for JSON has no such numbers.
 
     Raises:
@@ -51,7 +54,7 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
     elif kind == "csv":
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(_flat(table), file)
+        pyarrow.csv.write_csv(_harmless(_flat(table)), file)
     else:
         for row in _rows(table):
             plain = {name: _json_value(value) for name, value in row.items() if value is not None}
@@ -76,6 +79,15 @@ def _flat(table: pa.Table) -> pa.Table:
                 for cell in table.column(place).to_pylist()
             ]
             table = table.set_column(place, field.name, pa.array(cells, pa.string()))
+    return table
+
+
+def _harmless(table: pa.Table) -> pa.Table:
+    """Texts of a run as a spreadsheet may open them: none is a formula, none moves a terminal's cursor."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            cells = [None if cell is None else csv_cell(cell) for cell in table.column(place).to_pylist()]
+            table = table.set_column(place, field.name, strings(cells))
     return table
 
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rollbook.texts import csv_cell
+from rollbook.texts import printable as clean
+
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["ago", "clean", "number", "print_arrow", "print_rows", "remark", "seconds"]
-
-
-def clean(text: object) -> str:
-    """Text from a run, safe to print: control and escape characters are spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def number(value: object) -> str:
@@ -82,8 +80,8 @@ def print_rows(
         return
     if as_csv:
         writer = csv.writer(sys.stdout)
-        writer.writerow(names)
-        writer.writerows([["" if row.get(name) is None else row.get(name) for name in names] for row in rows])
+        writer.writerow([csv_cell(name) for name in names])
+        writer.writerows([[_csv_cell(row.get(name)) for name in names] for row in rows])
         return
     if not rows:
         remark("nothing to list")
@@ -100,6 +98,12 @@ def print_rows(
     click.echo(click.style(line([clean(name) for name in names]), bold=True))
     for parts in cells:
         click.echo(line(parts))
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return csv_cell(value)
+    return "" if value is None else json.dumps(value, default=str) if isinstance(value, (dict, list)) else value
 
 
 def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:

@@ -158,7 +158,7 @@ class Lane:
             self._number = number + 1
             path = os.path.join(self._folder, layout.frames_name(self.index, number))
             try:
-                fd = os.open(path, flags, 0o644)
+                fd = os.open(path, flags, 0o666)
                 break
             except FileExistsError as err:
                 if is_foreign(err):

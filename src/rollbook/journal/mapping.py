@@ -62,7 +62,7 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
     Raises:
       OSError: no space (nothing is left behind), or the file cannot be made.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
         try:
             os.posix_fallocate(fd, 0, size)

@@ -310,7 +310,7 @@ class Stream:
         if self._mapped:
             return _Slot(path, mapping.create(path, header, size), -1, header_size, size, is_largest)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        fd = os.open(path, flags, 0o644)
+        fd = os.open(path, flags, 0o666)
         try:
             if pwrite(fd, header, 0) != len(header):
                 raise OSError(28, "No space left on device", path)

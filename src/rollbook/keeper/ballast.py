@@ -41,7 +41,7 @@ class Ballast:
         if free is None or free < 16 * _BYTES or not hasattr(os, "posix_fallocate"):
             return
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError:
             return
         try:

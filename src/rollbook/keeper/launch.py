@@ -80,7 +80,7 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
         "file_actions": [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
-            (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666),
         ],
         # Nothing the trainer did to its signals may reach the keeper.
         "setsigmask": (),

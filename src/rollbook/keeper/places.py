@@ -70,7 +70,7 @@ class Lock:
           OSError: the file cannot be made.
         """
         for _ in range(8):
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 taken = try_lock(fd)
                 if taken is None:  # a file system without locks: the name in the file has to do

@@ -76,6 +76,7 @@ def init(
     run_id: str | None = None,
     keeper: str = "process",
     strict: bool = False,
+    private: bool | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
 
@@ -93,14 +94,16 @@ def init(
         episode, policy_version and step.
       dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
       sinks: where rows go besides the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb", …),
-      dicts
-        {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
-      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there is
-      one;
-        "must" refuses to begin anew; "takeover" continues it even while another process writes it.
+        dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
+      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there
+        is one; "must" refuses to begin anew; "takeover" continues it even while another process writes it.
       run_id: id of the run to make or to continue.
       keeper: who seals, forwards and watches: a "process" next door, a "thread" here, or "inline" at finish().
       strict: raise at once where rollbook would count and warn; for tests.
+      private: nobody but this user may look into the run's folder (mode 0700). Default: $ROLLBOOK_PRIVATE, else
+        what the umask says.
+
+    What looks like a secret in `config`, by its name (api_key, token, password …) or by its form, is kept as "***".
 
     A process that inherits ROLLBOOK_RUN_ID from a run of the same project and name, or that is a rank above 0 of a
     distributed job, becomes a further writer of that run instead.
@@ -118,6 +121,8 @@ def init(
     name = check_name("name", name if name is not None else program_name())
     if run_id is not None:
         run_id = check_name("run_id", run_id)
+    if private not in (True, False, None):
+        raise BadInput(f"private={private!r}: pass True or False")
     if strict not in (True, False):
         raise BadInput(f"strict={strict!r}: pass True or False")
     all_clocks = check_clock_names(check_clock_list(clocks))
@@ -244,7 +249,8 @@ def init(
         try:
             if found is None:
                 os.makedirs(place, exist_ok=True)
-                os.mkdir(folder)  # of two processes that make one id at one moment, one fails here
+                # of two processes that make one id at one moment, one fails here
+                os.mkdir(folder, 0o700 if _is_private(private) else 0o777)
             writer.open()
             manifest.write(folder, about)
         except FileExistsError:
@@ -264,6 +270,7 @@ def init(
         _say_what_differs(about, manifest.differences(before, after))
         about["summary"] = _summary_of(folder)
     run = start(folder, about, writer, plan, keeper, config, resume == "must")
+    _say_what_is_hidden(settings)
     for problem in config_problems:
         bill.count("config_as_repr", message=f"config: {problem}")
     return run
@@ -377,6 +384,26 @@ def _version() -> str:
     from rollbook._version import __version__
 
     return __version__
+
+
+def _say_what_is_hidden(config: Mapping[str, Any]) -> None:
+    """What was hidden is said once for each run, and is no failure under strict=True either."""
+    from rollbook.capture.origin.config import hidden_places
+
+    places = hidden_places(config)
+    if places:
+        import warnings
+
+        warnings.warn(
+            f"config: {', '.join(places[:20])} kept as ***, for it looks like a secret; the "
+            "training has it as it was given. ROLLBOOK_SECRETS=keep keeps it",
+            RollbookWarning,
+            stacklevel=4,
+        )
+
+
+def _is_private(private: bool | None) -> bool:
+    return os.environ.get("ROLLBOOK_PRIVATE", "") not in ("", "0") if private is None else private
 
 
 def _plain_config(config: Any) -> tuple[dict[str, Any], list[str]]:

@@ -136,7 +136,7 @@ def _only_one(run: str, wait: float) -> Iterator[bool]:
     except ImportError:  # Windows: names are deterministic and parts appear whole, so two sealers do no harm
         yield True
         return
-    fd = os.open(os.path.join(folder, "seal-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(os.path.join(folder, "seal-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         end = time.monotonic() + wait
         while True:

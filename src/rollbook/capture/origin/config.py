@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence, Set
 
+from rollbook.capture.origin.secrets import HIDDEN, hidden
 from rollbook.errors import BadInput
 from rollbook.foreign import is_foreign
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["FORMATTED", "TOTAL", "literal", "plain", "source", "write_config_files"]
+__all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "source", "write_config_files"]
 
 TOTAL, FORMATTED = "total_config.py", "formatted_total_config.py"
 
@@ -42,7 +43,8 @@ def plain(config: Any) -> tuple[dict[str, Any], list[str]]:
     become sorted lists, bytes and complex numbers their repr, other keys their repr. NaN and infinities stay floats.
 
     Returns:
-      The data, and at most one sentence that names every place where only a repr could be kept.
+      The data, and at most one sentence that names every place where only a repr could be kept. What looks like a
+      secret is "***" in the data; see `hidden_places`.
     Raises:
       BadInput: the configuration as a whole is no set of named values.
     """
@@ -129,9 +131,7 @@ class _Walk:
     def report(self) -> list[str]:
         if not self._refused:
             return []
-        more = len(self._refused) - _MOST_NAMED
-        names = ", ".join(self._refused[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-        return [f"{names}: no Python or JSON form, only the repr was kept"]
+        return [f"{_named(self._refused)}: no Python or JSON form, only the repr was kept"]
 
     def fields(self, items: Iterable[tuple[Any, Any]], path: str, above: tuple[int, ...]) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
@@ -142,7 +142,8 @@ class _Walk:
                 if _json_name(key) in names:  # 1 and "1" are one key in JSON
                     key = f"{name!r} ({type(name).__name__})"
                 names.add(_json_name(key))
-            found[key] = self.value(inner, f"{path}.{key}" if path else str(key), above)
+            place = f"{path}.{key}" if path else str(key)
+            found[key] = _without_secret(key, self.value(inner, place, above))
         return found
 
     def _key(self, name: Any) -> Any:
@@ -240,6 +241,33 @@ class _Walk:
     def _refuse(self, value: Any, path: str) -> str:
         self._refused.append(f"{path} ({type(value).__qualname__})")
         return _short_repr(value)
+
+
+def _without_secret(key: Any, value: Any) -> Any:
+    """A value under its name, as it may be kept; lists as their items."""
+    if isinstance(value, (list, tuple)):
+        items = [_without_secret(key, item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return hidden(key, value)
+
+
+def hidden_places(config: Mapping[Any, Any], path: str = "") -> list[str]:
+    """The dotted names in a plain configuration whose value, or a part of it, was hidden."""
+    places: list[str] = []
+    for key, value in config.items():
+        place = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping):
+            places += hidden_places(value, place)
+        elif isinstance(value, (list, tuple)):
+            places += hidden_places(dict(enumerate(value)), place)
+        elif isinstance(value, str) and HIDDEN in value:
+            places.append(place)
+    return places
+
+
+def _named(places: list[str]) -> str:
+    more = len(places) - _MOST_NAMED
+    return ", ".join(places[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _fields(value: Any) -> Iterable[tuple[Any, Any]] | None:

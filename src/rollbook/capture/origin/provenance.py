@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.capture.origin.secrets import hidden, is_secret_name, without_secrets
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +31,6 @@ ENVIRONMENT = (
 )  # fmt: skip
 """The environment variables that are kept: those that change what a training does. No others are looked at."""
 
-_SECRET = ("secret", "passw", "credential", "apikey", "cookie")  # anywhere in an option's name
-_SECRET_ENDS = frozenset({"auth", "pass", "pwd", "token"})
-_KEY_OF = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "ssh"})
-_TOKEN_OF = frozenset({"begin", "bos", "end", "eos", "mask", "pad", "sep", "special", "start", "stop", "unk"})
-_HIDDEN = "***"
 _MOST_CHANGED = 200
 
 
@@ -87,22 +84,21 @@ def collect(
 
 
 def command_line(command: Sequence[str]) -> list[str]:
-    """A command line with the values of options like `--api-key` and of secrets inside URLs hidden."""
+    """A command line with the values of options like `--api-key`, and whatever looks like a credential, hidden."""
     shown: list[str] = []
     hide_next = False
     for word in map(str, command):
         name, equals, value = word.partition("=")
         if hide_next and not word.startswith("-"):
-            shown.append(_HIDDEN)
+            shown.append(word if word.isdigit() else str(hidden("secret", word)))
             hide_next = False
             continue
-        hide_next = False
-        secret = _is_secret(name.lstrip("-+").replace("-", "_").lower())
+        secret = is_secret_name(name)
         if secret and equals and value:
-            shown.append(f"{name}={_HIDDEN}")
+            shown.append(f"{name}={hidden('secret', value)}")
         else:
-            hide_next = secret and not equals and name.startswith("-")
-            shown.append(_without_login(word))
+            shown.append(without_secrets(word))
+        hide_next = not equals and name.startswith("-") and (secret or name == "-p")
     return shown
 
 
@@ -213,7 +209,7 @@ def _git(cwd: str, seconds: float) -> dict[str, Any] | None:
         facts["deletions"] = sum(int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit())
     remote = _run([*git, "config", "--get", "remote.origin.url"], seconds)
     if remote and remote.strip():
-        facts["remote"] = _without_login(remote.strip())
+        facts["remote"] = without_secrets(remote.strip())
     return facts
 
 
@@ -238,23 +234,6 @@ def _run(command: list[str], seconds: float) -> str | None:
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
-
-
-def _is_secret(name: str) -> bool:
-    if any(word in name for word in _SECRET):
-        return True
-    before, _, last = name.replace(".", "_").rpartition("_")
-    kind = before.rpartition("_")[2]
-    return (last in _SECRET_ENDS and kind not in _TOKEN_OF) or (last == "key" and (not before or kind in _KEY_OF))
-
-
-def _without_login(text: str) -> str:
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        return text
-    where, slash, path = rest.partition("/")
-    login, at, host = where.rpartition("@")
-    return f"{scheme}://{host}{slash}{path}" if at and login else text
 
 
 def _number_or_text(value: Any) -> Any:
