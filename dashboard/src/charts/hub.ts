@@ -134,7 +134,7 @@ export class Hub {
     const whole = this.whole();
     const view = this.now ?? this.view.peek();
     this.now = null;
-    const isWhole = !view || !whole || (view.x0 <= whole.x0 && view.x1 >= whole.x1);
+    const isWhole = !view || (whole !== null && view.x0 <= whole.x0 && view.x1 >= whole.x1);
     const next = isWhole ? null : view;
     const old = this.view.peek();
     if (next?.x0 !== old?.x0 || next?.x1 !== old?.x1) this.view.value = next;

@@ -20,8 +20,8 @@ export interface SeriesEntry {
   rows: number;
   more: boolean;
   arrays: Partial<Record<"x" | "y" | "mean" | "min" | "max" | "count", ArrayPlace>>;
-  /** Rows that are NaN or infinite; a kind that does not occur is left out. */
-  bad?: { x: ArrayPlace; nan?: ArrayPlace; up?: ArrayPlace; down?: ArrayPlace };
+  /** Rows that are NaN or infinite: where, and how many at each place. */
+  bad?: { x: ArrayPlace; count: ArrayPlace; kind?: ArrayPlace };
   span: [number, number] | null;
   y_span: [number, number] | null;
   robust: [number, number] | null;

@@ -19,20 +19,13 @@ export function runLine(entry: SeriesEntry, payload: ArrayBuffer, look: LineLook
   const high = at.max ? floats(payload, at.max) : undefined;
   const centre = at.y ?? at.mean;
   const y = centre ? floats(payload, centre) : middle(low, high);
-  const bad = entry.bad ? badRows(entry.bad, payload) : undefined;
+  const bad = entry.bad && { x: doubles(payload, entry.bad.x), n: counts(payload, entry.bad.count) };
   return { ...look, x, y, low, high, bad, envelope: true, ghost: entry.ghost !== undefined };
 }
 
 function middle(low: Float32Array | undefined, high: Float32Array | undefined): Float32Array {
   if (!low || !high) return new Float32Array(0);
   return low.map((v, i) => (v + (high[i] as number)) / 2);
-}
-
-function badRows(places: NonNullable<SeriesEntry["bad"]>, payload: ArrayBuffer): { x: Float64Array; n: Uint32Array } {
-  const x = doubles(payload, places.x);
-  const n = new Uint32Array(x.length);
-  for (const place of [places.nan, places.up, places.down]) if (place) counts(payload, place).forEach((many, i) => { n[i] = (n[i] as number) + many; });
-  return { x, n };
 }
 
 /** The curve of a group: centre, interval, and the seeds behind each point. */

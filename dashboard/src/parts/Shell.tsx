@@ -77,7 +77,7 @@ export function Shell() {
           <span class="place mono soft" title={hello.value?.roots.join("\n")}>{hello.value?.title ?? ""}</span>
           <nav class="tabs" aria-label="Pages">
             {Object.entries(PAGES).filter(([, one]) => one.icon !== null).map(([name, one]) => (
-              <a key={name} href={addressOf(name)} title={one.question} aria-current={name === id ? "page" : undefined}>
+              <a key={name} href={addressOf(name)} title={one.question} aria-current={name === id || (name === "runs" && id === "run") ? "page" : undefined}>
                 {one.icon && <Icon name={one.icon} />}
                 <span>{one.name}</span>
                 {name === "health" && alerts.value > 0 && <span class="count" aria-label={`${alerts.value} alerts`}>{alerts.value > 99 ? "99+" : alerts.value}</span>}

@@ -8,6 +8,9 @@ export interface WindowAnswer<Row> {
   rows: Row[];
 }
 
+/** One window of rows. */
+export type AskWindow<Answer> = (offset: number, limit: number, signal: AbortSignal) => Promise<Answer>;
+
 const SIZE = 100;
 
 /** A table behind a question; a new question forgets the rows once the answer is there. */
@@ -22,7 +25,7 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
   private seen: [number, number] = [0, 30];
   private stop = new AbortController();
 
-  constructor(private ask: (offset: number, limit: number, signal: AbortSignal) => Promise<Answer>) {}
+  constructor(private ask: AskWindow<Answer>) {}
 
   row(index: number): Row | undefined {
     return this.rows.get(index);
@@ -40,7 +43,7 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
   }
 
   /** Asks anew, with a new question or because something changed; what is shown stays until then. */
-  async again(ask = this.ask): Promise<void> {
+  async again(ask: AskWindow<Answer> = this.ask): Promise<void> {
     this.ask = ask;
     this.stop.abort();
     this.stop = new AbortController();

@@ -5,6 +5,7 @@ import type { Cause, Obj } from "../../api/schema.ts";
 import { bytes, clock, count, percent, plain, seconds, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";
 import { Film } from "../../parts/Film.tsx";
+import { ending } from "../episodes/ending.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 
 export interface PanelProps {
@@ -62,7 +63,6 @@ function Episodes({ found, widen }: PanelProps) {
 }
 
 const short = (id: string): string => (id.length > 18 ? `…${id.slice(-14)}` : id);
-export const ending = (row: Obj): string => (typeof row["outcome"] === "string" ? row["outcome"] : row["terminated"] === true ? "terminated" : row["truncated"] === true ? "truncated" : "cut");
 
 function Films({ found }: PanelProps) {
   return (

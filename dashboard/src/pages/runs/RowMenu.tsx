@@ -1,10 +1,11 @@
 /** What can be done with a row: colour, pin, rename, tags, notes, archive. */
 
 import { useState } from "preact/hooks";
-import type { EditQuery, Row, RunRow } from "../../api/schema.ts";
+import type { EditQuery, Row } from "../../api/schema.ts";
 import { COLORS } from "../../data/colors.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
+import { Words } from "../../parts/Words.tsx";
 import { say } from "../../state/address.ts";
 import { hello, source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
@@ -60,24 +61,5 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
         </>
       )}
     </div>
-  );
-}
-
-/** Name, tags and notes of a run, to be changed where one reads them. */
-export function Words({ row, edit }: { row: Pick<RunRow, "name" | "tags" | "notes">; edit: (query: Omit<EditQuery, "runs">) => void }) {
-  const [name, setName] = useState(row.name);
-  const [tags, setTags] = useState(row.tags.join(", "));
-  const [notes, setNotes] = useState(row.notes);
-  const save = (event: Event): void => {
-    event.preventDefault();
-    edit({ set: { name, notes, tags: tags.split(",").map((tag) => tag.trim()).filter((tag) => tag !== "") } });
-  };
-  return (
-    <form class="words" onSubmit={save}>
-      <label>name <input value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-      <label>tags <input value={tags} placeholder="comma between them" onInput={(event) => setTags(event.currentTarget.value)} /></label>
-      <label>notes <textarea rows={2} value={notes} onInput={(event) => setNotes(event.currentTarget.value)} /></label>
-      <button class="btn" type="submit">Save</button>
-    </form>
   );
 }

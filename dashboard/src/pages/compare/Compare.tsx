@@ -1,0 +1,104 @@
+/** Which is better, and is that certain? The sentence first, then what it rests on. Every number is the server's. */
+
+import { computed, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { CompareAnswer, GroupOf } from "../../api/schema.ts";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { Choice, Menu } from "../../parts/Menu.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
+import { addressOf, say, word } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { tellingFew } from "../../data/keys.ts";
+import { place } from "../../charts/Tip.tsx";
+import { kindOf } from "../../state/desk.ts";
+import { colorOf, entities, startTable, table } from "../runs/table.ts";
+import { Diff } from "./Diff.tsx";
+import { Better, Intervals, Parted, Profile, Seeds } from "./findings.tsx";
+
+const key = word("key");
+const statistic = word("of", "iqm");
+const atStep = word("step");
+const groups = computed<GroupOf[]>(() => entities.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })));
+const colors = computed(() => new Map(entities.value.map((entity) => [entity.name, entity.color])));
+export const colorOfGroup = (name: string): number => colors.value.get(name) ?? 0;
+
+const ready = signal(false);
+
+export function Compare() {
+  useEffect(() => {
+    const stop = startTable();
+    ready.value = true;
+    return stop;
+  }, []);
+  const chosen = groups.value;
+  void colorOf.value;
+  const question = chosen.map((group) => `${group.name}: ${group.runs.join(" ")}`).join("; ");
+  const keys = useAnswer(chosen.length > 0 ? `keys ${question}` : null, () => source.keys(chosen.flatMap((group) => group.runs)));
+  const of = key.value !== "" ? key.value : (tellingFew(keys.value?.keys ?? [], 1)[0] ?? "");
+  const answer = useAnswer(of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null, () =>
+    source.compare({ groups: chosen, key: of, statistic: statistic.value, ...(atStep.value === "" ? {} : { at: Number(atStep.value) }) }));
+  const found = answer.value;
+  return (
+    <>
+      <Context page="compare">
+        <Menu what="of" label={<b>{of === "" ? "…" : of}</b>}>
+          {(close) => <div class="choices" tabIndex={0} aria-label="Key">{keys.value?.keys.map((one) => <Choice key={one.key} chosen={one.key === of} soft={`${one.runs} runs`} onChoose={() => { say({ key: one.key }); close(); }}>{one.key}</Choice>)}</div>}
+        </Menu>
+        <Menu what="by" label={<b>{statistic.value === "iqm" ? "IQM" : statistic.value}</b>}>
+          {(close) => ["iqm", "mean", "median"].map((name) => <Choice key={name} chosen={statistic.value === name} onChoose={() => { say({ of: name === "iqm" ? "" : name }); close(); }}>{name === "iqm" ? "IQM" : name}</Choice>)}
+        </Menu>
+        {found && <AtStep found={found} />}
+        <span class="grow" />
+        <a class="btn" href={addressOf("runs")}>Curves</a>
+        <CopyLink />
+      </Context>
+      <main id="main" class="page scroll" tabIndex={0} aria-label="Compare">
+        {ready.value && table.answer.value !== null && chosen.length < 1 ? (
+          <Empty title="Nothing to compare is chosen"><p>Choose groups or runs by the squares of the table of runs, then press <kbd>c</kbd>.</p><a class="btn main" href={addressOf("runs")}>To the runs</a></Empty>
+        ) : (
+          <Answered of={answer} what="the comparison">{(said) => <Shown found={said} groups={chosen} />}</Answered>
+        )}
+      </main>
+    </>
+  );
+}
+
+function AtStep({ found }: { found: CompareAnswer }) {
+  return (
+    <Menu what="at" label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "–"}</b>}>
+      {(close) => (
+        <form class="words" onSubmit={(event) => { event.preventDefault(); say({ step: new FormData(event.currentTarget).get("step")?.toString() ?? "" }); close(); }}>
+          <p class="soft">{found.at_why}</p>
+          <label>step <input name="step" type="number" step="any" placeholder="reached by all" /></label>
+          <button class="btn" type="submit">Compare there</button>
+        </form>
+      )}
+    </Menu>
+  );
+}
+
+function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupOf[] }) {
+  const two = found.groups.length > 1;
+  return (
+    <div class="cols">
+      <section class="card c12 said">
+        <p class="verdict"><Verdict text={found.sentence} names={found.groups.map((group) => group.name)} /></p>
+        <p class="notes">{found.notes.map((note) => <span key={note} class="tag">{note}</span>)}</p>
+      </section>
+      <Intervals found={found} />
+      {two && <Better found={found} />}
+      {found.parted && <Parted found={found} />}
+      {found.profile && <Profile found={found} />}
+      <Diff groups={chosen} />
+      <Seeds found={found} />
+    </div>
+  );
+}
+
+/** The server's sentence with the names of groups in bold. */
+function Verdict({ text, names }: { text: string; names: readonly string[] }) {
+  const parts = text.split(new RegExp(`(${names.filter((name) => name !== "").map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") || "$^"})`));
+  return <>{parts.map((part, i) => (names.includes(part) ? <b key={i}>{part}</b> : part))}</>;
+}

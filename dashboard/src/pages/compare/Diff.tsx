@@ -1,0 +1,31 @@
+import { useState } from "preact/hooks";
+import type { GroupOf } from "../../api/schema.ts";
+import { count, plain } from "../../data/numbers.ts";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+import { Answered } from "../../parts/Say.tsx";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { colorOfGroup } from "./Compare.tsx";
+
+/** The configurations side by side, differences first. */
+export function Diff({ groups }: { groups: GroupOf[] }) {
+  const [all, setAll] = useState(false);
+  const answer = useAnswer(`diff ${groups.map((group) => group.runs.join(" ")).join(";")}`, () => source.diff(groups));
+  return (
+    <section class="card c7">
+      <header>
+        <h2>Configuration</h2>
+        {answer.value && <span class="soft">differences first{all ? "" : `; ${count(answer.value.equal)} equal keys folded`}</span>}
+        <span class="grow" />
+        {answer.value && answer.value.equal > 0 && <button class="btn" type="button" onClick={() => setAll(!all)}>{all ? "Fold equal" : "Show all"}</button>}
+      </header>
+      <Answered of={answer} what="configurations">
+        {(found) => (
+          <MiniTable label="Configuration of each group" columns={[{ id: "path", head: "config" }, ...groups.map((group, i) => ({ id: String(i), head: <><i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}</> }))]}
+            rows={found.rows.filter((row) => all || row.differs)} rowClass={(row) => (row.differs ? "" : "off")}
+            cell={(row, id) => id === "path" ? <span class="mono">{row.path}</span> : <span class="mono">{row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? <b>{plain(row.values[Number(id)])}</b> : plain(row.values[Number(id)])}</span>} />
+        )}
+      </Answered>
+    </section>
+  );
+}

@@ -1,0 +1,115 @@
+/** What a verdict rests on: intervals with every seed, probabilities, when curves parted, profiles, seeds to come. */
+
+import { useMemo } from "preact/hooks";
+import type { CompareAnswer, Num } from "../../api/schema.ts";
+import { Chart } from "../../charts/Chart.tsx";
+import { Hub } from "../../charts/hub.ts";
+import type { Line } from "../../charts/model.ts";
+import { plain, value } from "../../data/numbers.ts";
+import { linear } from "../../data/ticks.ts";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+import { kindOf } from "../../state/desk.ts";
+import { colorOfGroup } from "./Compare.tsx";
+
+const num = (v: Num): number => (typeof v === "number" ? v : NaN);
+const floats = (values: readonly Num[]): Float32Array => Float32Array.from(values, num);
+
+/** A horizontal scale in per cent of a row's width. */
+function scale(low: number, high: number): { at: (v: number) => string; ticks: number[] } {
+  const room = (high - low || Math.abs(high) || 1) * 0.06;
+  const [a, b] = [low - room, high + room];
+  return { at: (v) => `${Math.max(0, Math.min(100, ((v - a) / (b - a)) * 100))}%`, ticks: linear(a, b, 6) };
+}
+
+export function Intervals({ found }: { found: CompareAnswer }) {
+  const all = found.groups.flatMap((group) => [num(group.low), num(group.high), num(group.centre), ...group.seeds.map((seed) => num(seed.value))]).filter(Number.isFinite);
+  const { at, ticks } = scale(Math.min(...all), Math.max(...all));
+  return (
+    <section class="card c7">
+      <header><h2>{found.statistic === "iqm" ? "IQM" : found.statistic} and {Math.round(found.level * 100)} % interval</h2><span class="soft">each small tick one seed</span></header>
+      <div class="in rowsplot">
+        {found.groups.map((group) => {
+          const has = Number.isFinite(num(group.low)) && Number.isFinite(num(group.high));
+          return (
+            <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={group.sentence}>
+              <span class="rowname">{group.name}</span>
+              <span class="track">
+                {has && <i class="range" style={{ left: at(num(group.low)), right: `calc(100% - ${at(num(group.high))})` }} />}
+                {Number.isFinite(num(group.centre)) && <i class="centre" style={{ left: at(num(group.centre)) }} />}
+                {group.seeds.map((seed) => Number.isFinite(num(seed.value)) && <i key={seed.run} class="seedtick" style={{ left: at(num(seed.value)) }} title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}`} />)}
+              </span>
+              <span class="rowvalue">{value(num(group.centre))}{has && <span class="soft"> [{value(num(group.low))}, {value(num(group.high))}]</span>} <span class="soft">n {group.n}</span></span>
+            </div>
+          );
+        })}
+        <div class="rowplot axis" aria-hidden="true"><span class="rowname" /><span class="track">{ticks.map((tick) => <span key={tick} class="ticktext" style={{ left: at(tick) }}>{value(tick)}</span>)}</span><span class="rowvalue" /></div>
+        {found.groups.map((group) => <p key={group.name} class="soft small"><b>{group.name}</b>: {group.sentence}{group.missing.length > 0 && ` ${group.missing.length} without it: ${group.missing.slice(0, 3).map((one) => one.why).join("; ")}.`}</p>)}
+      </div>
+    </section>
+  );
+}
+
+export function Better({ found }: { found: CompareAnswer }) {
+  const { at } = scale(0, 1);
+  return (
+    <section class="card c5">
+      <header><h2>Probability of improvement</h2><span class="soft">a new run of one beats one of the other</span></header>
+      <div class="in rowsplot">
+        {found.pairs.map((pair) => (
+          <div key={`${pair.a} ${pair.b}`} class="pairplot">
+            <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><span>{value(num(pair.better), 2)} {Number.isFinite(num(pair.better_low)) && <span class="soft">[{value(num(pair.better_low), 2)}, {value(num(pair.better_high), 2)}]</span>}</span></div>
+            <span class="track line">
+              <i class="half" style={{ left: at(0.5) }} />
+              {Number.isFinite(num(pair.better_low)) && <i class="whisker" style={{ left: at(num(pair.better_low)), right: `calc(100% - ${at(num(pair.better_high))})` }} />}
+              {Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}
+            </span>
+            <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {pair.sentence} {pair.look !== null && <span class="soft">{pair.look}</span>}</p>
+          </div>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+export function Parted({ found }: { found: CompareAnswer }) {
+  const hub = useMemo(() => new Hub(), []);
+  const parted = found.parted;
+  const lines = useMemo<Line[]>(() => (parted ? [{ id: "difference", name: `${parted.a} − ${parted.b}`, color: 1, x: Float64Array.from(parted.x), y: floats(parted.centre), low: floats(parted.low), high: floats(parted.high), envelope: false }] : []), [parted]);
+  if (!parted) return null;
+  return (
+    <section class="card c7">
+      <header><h2>When did they part?</h2><span class="soft">{parted.sentence}</span></header>
+      <div class="in tall"><Chart bare hub={hub} title={`${parted.a} − ${parted.b}`} lines={lines} span={{ x0: parted.x[0] ?? 0, x1: parted.x.at(-1) ?? 1 }} robust={false} xKind={kindOf(found.x)} xName={found.x} /></div>
+    </section>
+  );
+}
+
+export function Profile({ found }: { found: CompareAnswer }) {
+  const hub = useMemo(() => new Hub(), []);
+  const profile = found.profile;
+  const lines = useMemo<Line[]>(() => Object.entries(profile?.groups ?? {}).map(([name, shares]) => ({ id: name, name, color: colorOfGroup(name), x: Float64Array.from(profile?.tau ?? []), y: floats(shares), envelope: false })), [profile]);
+  if (!profile || profile.tau.length === 0) return null;
+  return (
+    <section class="card c5">
+      <header><h2>Performance profile</h2><span class="soft">share of seeds above a value</span></header>
+      <div class="in tall"><Chart bare hub={hub} title={found.key} lines={lines} span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }} robust={false} xName="value" /></div>
+    </section>
+  );
+}
+
+export function Seeds({ found }: { found: CompareAnswer }) {
+  const command = found.plan.find((one) => one.command !== null)?.command;
+  const columns = [{ id: "group", head: "group" }, { id: "n", head: "seeds", number: true }, { id: "next_look", head: "next look", number: true }, { id: "sd", head: "sd", number: true }, { id: "probability", head: "decides", number: true }, { id: "todo", head: "what to do" }];
+  return (
+    <section class="card c5">
+      <header><h2>Enough seeds?</h2></header>
+      <MiniTable label="Seeds" columns={columns} rows={found.plan} cell={(row, id) => {
+        if (id === "group") return <><i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}</>;
+        if (id === "todo") return row.todo;
+        if (id === "probability") return typeof row.probability === "number" ? `${Math.round(row.probability * 100)} %` : "–";
+        return id === "n" ? row.n : value(num(id === "sd" ? row.sd : row.next_look));
+      }} />
+      {command != null && <pre class="line" tabIndex={0}>{command}</pre>}
+    </section>
+  );
+}

@@ -1,0 +1,43 @@
+/** What does the agent do? All episodes of a run as points and rows; one of them with its film and its traces. */
+
+import { computed } from "@preact/signals";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { RunPicker } from "../../parts/RunPicker.tsx";
+import { Empty, Failure } from "../../parts/Say.tsx";
+import { address } from "../../state/address.ts";
+import { useRun } from "../../state/run.ts";
+import { EpisodeList } from "./EpisodeList.tsx";
+import { OneEpisode } from "./OneEpisode.tsx";
+
+const episode = computed(() => address.value.words.get("episode") ?? "");
+
+export function Episodes() {
+  const { run, detail, none } = useRun();
+  const has = detail.value?.tables["episodes"];
+  return (
+    <>
+      <Context page="episodes">
+        <RunPicker detail={detail.value} />
+        <span class="grow" />
+        <CopyLink />
+      </Context>
+      {detail.error && <div class="pad"><Failure error={detail.error} again={detail.again} /></div>}
+      {none && <main id="main"><Empty title="No runs yet" code="rollbook demo"><p>Episodes stand here once a run records them.</p></Empty></main>}
+      {run !== null && detail.value && (
+        <main id="main" class={has ? "split eps" : ""}>
+          {has ? (
+            <>
+              <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} />
+              <OneEpisode key={`${run} ${episode.value}`} run={run} episode={episode.value === "" ? "last" : episode.value} />
+            </>
+          ) : (
+            <Empty title="No episodes were recorded" code="env = rollbook.capture.gym.RecordEpisodes(env, run)">
+              <p>Wrap the environment once; returns, lengths and traces follow, films where the environment can render:</p>
+            </Empty>
+          )}
+        </main>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,124 @@
+/** One episode: its film, what is known of it, and its traces under one cursor. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import type { EpisodeDetail, Obj } from "../../api/schema.ts";
+import { Hub } from "../../charts/hub.ts";
+import { count, plain, value } from "../../data/numbers.ts";
+import { AlertLine } from "../../parts/AlertLine.tsx";
+import { Film } from "../../parts/Film.tsx";
+import { Icon } from "../../parts/Icon.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
+import { say } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { useHands } from "../../state/hands.ts";
+import { source } from "../../state/here.ts";
+import { ending } from "./ending.ts";
+import { Traces } from "./Traces.tsx";
+
+const SPEEDS = [0.25, 1, 4];
+const KNOWN = ["episode_id", "return", "length", "terminated", "truncated", "outcome", "film", "traces", "time", "attempt", "writer", "lane", "seq", "index", "scope", "at"];
+
+export function OneEpisode({ run, episode }: { run: string; episode: string }) {
+  const answer = useAnswer(`${run} ${episode}`, () => source.episode(run, episode));
+  return (
+    <section class="pane" aria-label="One episode">
+      <Answered of={answer} what="the episode">{(found) => <Shown run={run} found={found} />}</Answered>
+    </section>
+  );
+}
+
+function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
+  const hub = useMemo(() => new Hub(), [found]);
+  const playing = useSignal(false);
+  const rate = useSignal(1);
+  const { row, steps } = found;
+  const id = String(row["episode_id"]);
+  const film = found.media.find((media) => media.kind === "video") ?? found.media[0];
+  const length = typeof row["length"] === "number" ? row["length"] : steps;
+  const duration = useSignal(0);
+  const cursor = hub.cursor.value;
+  const second = cursor !== null && duration.value > 0 && length > 0 ? (cursor / length) * duration.value : undefined;
+  const step = (by: number): void => {
+    playing.value = false;
+    hub.point(Math.max(0, Math.min(length - 1, Math.round((hub.cursor.peek() ?? 0) + by))), null);
+  };
+  useHands(() => [
+    { keys: [" "], shown: "Space", what: "play the film, or stop it", act: () => { playing.value = !playing.value; } },
+    { keys: [","], what: "one step back", act: () => step(-1) },
+    { keys: ["."], what: "one step on", act: () => step(1) },
+  ]);
+  useEffect(() => hub.view.subscribe(() => undefined), [hub]);
+  const rank = found.rank;
+  return (
+    <>
+      <div class="bar">
+        <h2>Episode <span class="mono">{id}</span></h2>
+        {rank && rank.of > 1 && <span class={`tag${rank.lower / rank.of < 0.05 ? " bad" : rank.lower / rank.of > 0.95 ? " good" : ""}`}>return {value(Number(row["return"]))}, better than {Math.round((100 * rank.lower) / rank.of)} % of {count(rank.of)}</span>}
+        <span class="tag">{ending(row)}</span>
+        <span class="grow" />
+        <button class="btn" type="button" disabled={found.previous === null} onClick={() => say({ episode: found.previous ?? "" })}><Icon name="left" />Earlier</button>
+        <button class="btn" type="button" disabled={found.next === null} onClick={() => say({ episode: found.next ?? "" })}>Later<Icon name="right" /></button>
+      </div>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Film and traces">
+        <div class={film ? "film-top" : "film-top alone"}>
+          {film && (
+            <Film media={film} bare {...(second === undefined ? {} : { second })} playing={playing.value} rate={rate.value}
+              onSecond={(at, of) => {
+                duration.value = of;
+                if (playing.peek() && of > 0) hub.point((at / of) * length, null);
+                if (playing.peek() && at >= of) playing.value = false;
+              }} />
+          )}
+          <div>
+            {film?.kind === "video" && (
+              <div class="row">
+                <button class="btn" type="button" onClick={() => { playing.value = !playing.value; }} aria-pressed={playing.value}><Icon name={playing.value ? "pause" : "play"} />{playing.value ? "Stop" : "Play"}</button>
+                <button class="btn icon" type="button" aria-label="One step back" onClick={() => step(-1)}><Icon name="left" /></button>
+                <button class="btn icon" type="button" aria-label="One step on" onClick={() => step(1)}><Icon name="right" /></button>
+                <span class="seg" role="group" aria-label="Speed">{SPEEDS.map((speed) => <button key={speed} type="button" aria-pressed={rate.value === speed} onClick={() => { rate.value = speed; }}>{speed === 0.25 ? "¼" : speed}×</button>)}</span>
+                <span class="grow" />
+                <span>step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(length)}</span>
+              </div>
+            )}
+            <Facts found={found} length={length} />
+            {found.alerts.map((alert) => <AlertLine key={alert.id} alert={alert} href={`#/health?run=${encodeURIComponent(run)}`} />)}
+            {found.replay_line !== null && <pre class="line" tabIndex={0}>{found.replay_line}</pre>}
+          </div>
+        </div>
+        {found.media.length > 1 && <div class="films pad">{found.media.slice(1, 9).map((media) => <Film key={media.id} media={media} />)}</div>}
+        {found.traces.length > 0 ? (
+          <Traces run={run} episode={id} found={found} hub={hub} />
+        ) : (
+          <Empty title="The steps of this episode were not kept" code={'env = RecordEpisodes(env, run, steps="every 20, best, worst")'}>
+            <p>Its return and length are; to keep every step of some episodes:</p>
+          </Empty>
+        )}
+      </div>
+      <div class="foot"><span>hover a trace to move the film</span><span class="grow" /><span class="hide-s"><kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step <kbd>[</kbd> <kbd>]</kbd> episode</span></div>
+    </>
+  );
+}
+
+function Facts({ found, length }: { found: EpisodeDetail; length: number }) {
+  const { row, rewards, checkpoint } = found;
+  const more = Object.entries(row).filter(([name, v]) => !KNOWN.includes(name) && v !== null && !(name in found.clocks)).slice(0, 10);
+  const sum = (r: Obj): string => `${value(Number(r["sum"]))}`;
+  return (
+    <dl class="facts two">
+      <dt>return</dt><dd><b>{value(Number(row["return"]))}</b></dd>
+      <dt>length</dt><dd>{count(length)}, {ending(row)}</dd>
+      {rewards.slice(0, 6).map((r) => <Fact key={String(r["component"])} name={String(r["component"])} text={sum(r)} />)}
+      {Object.entries(found.clocks).slice(0, 4).map(([name, n]) => <Fact key={name} name={name} text={found.start_clocks?.[name] !== undefined && found.start_clocks[name] !== n ? `${count(found.start_clocks[name] as number)} – ${count(n)}` : count(n)} />)}
+      {more.map(([name, v]) => <Fact key={name} name={name} text={typeof v === "number" ? value(v) : plain(v)} />)}
+      {checkpoint && <Fact name="checkpoint" text={plain(checkpoint["checkpoint_id"] ?? checkpoint["id"])} />}
+    </dl>
+  );
+}
+
+const Fact = ({ name, text }: { name: string; text: string }) => (
+  <>
+    <dt>{name}</dt>
+    <dd title={text}>{text}</dd>
+  </>
+);

@@ -1,0 +1,72 @@
+/** A text log: its end, older lines on demand, search, and following it as it grows. */
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { LogLine } from "../../api/schema.ts";
+import { bytes, clock } from "../../data/numbers.ts";
+import { Field } from "../../parts/Field.tsx";
+import { Failure } from "../../parts/Say.tsx";
+import { say, word } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { hear, reborn, watch } from "../../state/live.ts";
+import { refusal, type Refusal } from "../../state/source.ts";
+
+const chosen = word("log");
+const MOST = 5000;
+const LINES = 300;
+
+export function LogView({ run }: { run: string }) {
+  const logs = useAnswer(`${run} logs`, () => source.logs(run));
+  const name = chosen.value !== "" ? chosen.value : (logs.value?.logs[0]?.name ?? "");
+  const lines = useSignal<LogLine[]>([]);
+  const start = useSignal(0);
+  const search = useSignal("");
+  const follows = useSignal(true);
+  const error = useSignal<Refusal | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (name === "") return;
+    let alive = true;
+    source.log(run, name, { lines: LINES, ...(search.value === "" ? {} : { search: search.value }) }).then(
+      (answer) => { if (alive) { lines.value = answer.lines; start.value = answer.start; error.value = null; } },
+      (why: unknown) => { if (alive) error.value = refusal(why); },
+    );
+    if (search.value !== "") return () => { alive = false; };
+    const stops = [
+      watch(`log:${run}:${name}`),
+      hear("log", (push) => {
+        if (push.run !== run || push.name !== name) return;
+        const last = lines.peek().at(-1)?.offset ?? -1;
+        lines.value = [...lines.peek(), ...push.lines.filter((line) => line.offset > last)].slice(-MOST);
+      }),
+    ];
+    return () => { alive = false; stops.forEach((stop) => stop()); };
+  }, [run, name, search.value, reborn.value]);
+  useEffect(() => {
+    if (follows.value && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [lines.value, follows.value]);
+  const older = (): void => void source.log(run, name, { before: start.value, lines: LINES }).then((answer) => { lines.value = [...answer.lines, ...lines.peek()].slice(0, MOST); start.value = answer.start; follows.value = false; }, (why: unknown) => { error.value = refusal(why); });
+  const known = logs.value?.logs ?? [];
+  return (
+    <section class="card c8">
+      <header>
+        <h2>Log</h2>
+        {known.length > 1 ? (
+          <select aria-label="Which log" value={name} onChange={(event) => say({ log: event.currentTarget.value })}>{known.map((log) => <option key={log.name} value={log.name}>{log.label}</option>)}</select>
+        ) : (
+          <span class="soft">{known[0] ? `${known[0].label}, ${bytes(known[0].bytes)}` : "no text was logged"}</span>
+        )}
+        <span class="grow" />
+        {known.length > 0 && <Field value={search.value} label="Find in the log" placeholder="find in log" onSay={(text) => { search.value = text; }} />}
+        {known.length > 0 && <button class="btn" type="button" aria-pressed={follows.value} onClick={() => { follows.value = !follows.value; }}>{follows.value ? "Follows" : "Follow"}</button>}
+      </header>
+      {(error.value ?? logs.error) && <div class="pad"><Failure error={(error.value ?? logs.error) as Refusal} /></div>}
+      <div ref={box} class="log logbox in" tabIndex={0} role="log" aria-label="Lines of the log" onScroll={(event) => { const { scrollTop, scrollHeight, clientHeight } = event.currentTarget; follows.value = scrollHeight - scrollTop - clientHeight < 24; }}>
+        {start.value > 0 && search.value === "" && <button class="btn" type="button" onClick={older}>Older lines</button>}
+        {lines.value.map((line) => <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>{typeof line.time === "number" && <time>{clock(line.time)}</time>}{line.text}</div>)}
+        {known.length === 0 && logs.value && <p class="soft">Lines that a logger of rollbook writes, and the output of the script, stand here.</p>}
+      </div>
+    </section>
+  );
+}

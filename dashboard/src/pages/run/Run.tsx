@@ -1,0 +1,142 @@
+/** One run: what it is, how it was started, its attempts, configuration, pictures and files. */
+
+import { useState } from "preact/hooks";
+import type { Cell, RunDetail } from "../../api/schema.ts";
+import { clock, count, plain, seconds } from "../../data/numbers.ts";
+import { pattern } from "../../data/keys.ts";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { Film } from "../../parts/Film.tsx";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+import { fullName } from "../../parts/RunPicker.tsx";
+import { Answered } from "../../parts/Say.tsx";
+import { Status } from "../../parts/Status.tsx";
+import { address } from "../../state/address.ts";
+import { useAnswer, type Answer } from "../../state/answer.ts";
+import { hello, source } from "../../state/here.ts";
+import { useNews } from "../../state/run.ts";
+import { Files } from "../health/Files.tsx";
+import { RunCharts } from "./RunCharts.tsx";
+import { Words } from "../../parts/Words.tsx";
+
+const PAGES = ["episodes", "samples", "timings", "health", "sql"];
+
+export function Run() {
+  const run = address.value.rest[0] ?? address.value.words.get("run") ?? "";
+  const news = useNews(run, null, 5000);
+  const answer = useAnswer(run === "" ? null : `${run} ${news}`, () => source.run(run));
+  const detail = answer.value;
+  const here = encodeURIComponent(run);
+  return (
+    <>
+      <Context page="run" title={detail ? fullName(detail) : "Run"}>
+        {detail && <Status status={detail.status} />}
+        <span class="grow" />
+        {PAGES.map((page) => <a key={page} class="btn hide-s" href={`#/${page}?run=${here}`}>{page === "sql" ? "SQL" : page}</a>)}
+        <a class="btn main" href={`#/runs?g=none&show=${here}.1`}>Curves</a>
+        <CopyLink />
+      </Context>
+      <main id="main" class="page scroll" tabIndex={0} aria-label="The run">
+        <Answered of={answer} what="the run">
+          {(found) => (
+            <div class="cols">
+              <About detail={found} answer={answer} />
+              <Attempts detail={found} />
+              <RunCharts run={run} detail={found} />
+              <Config detail={found} />
+              <Packages detail={found} />
+              <Pictures run={run} />
+              <Files run={run} wide />
+            </div>
+          )}
+        </Answered>
+      </main>
+    </>
+  );
+}
+
+const json = (cell: Cell): string => (cell !== null && typeof cell === "object" ? JSON.stringify(cell) : plain(cell));
+
+function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
+  const facts: [string, string][] = [
+    ["project", detail.project], ["id", detail.id], ["begun", `${clock(detail.created)} on ${detail.host}`],
+    ["took", seconds((detail.ended ?? detail.updated) - detail.created)], ["to go", Object.entries(detail.total ?? {}).map(([name, n]) => `${count(n)} ${name}`).join(", ") || "–"],
+    ["command", detail.command.join(" ")], ["git", Object.entries(detail.git ?? {}).map(([name, v]) => `${name} ${json(v)}`).join(", ") || "–"],
+    ["python", detail.python ?? "–"], ["folder", detail.path], ["tables", Object.entries(detail.tables).map(([name, n]) => `${name} ${count(n)}`).join(", ")],
+  ];
+  return (
+    <section class="card c6">
+      <header><h2>What it is</h2>{detail.why !== null && <span class="tag bad">{detail.why}</span>}</header>
+      <div class="in">
+        <dl class="facts">{facts.map(([name, text]) => <Fact key={name} name={name} text={text} />)}{Object.entries(detail.summary).slice(0, 12).map(([name, v]) => <Fact key={`summary ${name}`} name={name} text={json(v)} />)}</dl>
+        {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && <pre class="line" tabIndex={0}>{detail.resume_line}</pre>}
+      </div>
+      {hello.value?.writable !== false && source.live && <Words row={detail} edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)} />}
+    </section>
+  );
+}
+
+const Fact = ({ name, text }: { name: string; text: string }) => (
+  <>
+    <dt>{name}</dt>
+    <dd class="wraps">{text}</dd>
+  </>
+);
+
+function Attempts({ detail }: { detail: RunDetail }) {
+  const columns = [{ id: "n", head: "attempt", number: true }, { id: "status", head: "status" }, { id: "started", head: "begun" }, { id: "took", head: "took", number: true }, { id: "from", head: "from" }, { id: "changes", head: "configuration" }];
+  return (
+    <section class="card c6">
+      <header><h2>{detail.attempts.length === 1 ? "One attempt" : `${detail.attempts.length} attempts`}</h2><span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span></header>
+      <MiniTable label="Attempts" columns={columns} rows={detail.attempts} rowClass={(row) => (row.effective ? "" : "off")}
+        cell={(row, id) => {
+          if (id === "n") return row.n;
+          if (id === "status") return <Status status={row.status} />;
+          if (id === "started") return clock(row.started);
+          if (id === "took") return row.ended === null ? "–" : seconds(row.ended - row.started);
+          if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
+          return row.config_changes.length === 0 ? <span class="soft">as before</span> : row.config_changes.slice(0, 4).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>);
+        }} />
+    </section>
+  );
+}
+
+/** Nested configuration as dotted paths. */
+function flat(config: { [key: string]: Cell }, before = ""): [string, Cell][] {
+  return Object.entries(config).flatMap(([name, v]): [string, Cell][] =>
+    v !== null && typeof v === "object" && !Array.isArray(v) && Object.keys(v).length > 0 ? flat(v, `${before}${name}.`) : [[before + name, v]]);
+}
+
+function Config({ detail }: { detail: RunDetail }) {
+  const [text, setText] = useState("");
+  const search = pattern(text);
+  const rows = flat(detail.config).filter(([path]) => search === null || search.test(path));
+  return (
+    <section class="card c6">
+      <header><h2>Configuration</h2><span class="soft">{count(rows.length)} values</span><span class="grow" /><label class="field"><input type="search" placeholder="find" aria-label="Find in the configuration" value={text} onInput={(event) => setText(event.currentTarget.value)} /></label></header>
+      <div class="in limited" tabIndex={0} role="region" aria-label="Configuration"><dl class="facts mono">{rows.slice(0, 500).map(([path, v]) => <Fact key={path} name={path} text={json(v)} />)}</dl></div>
+    </section>
+  );
+}
+
+function Packages({ detail }: { detail: RunDetail }) {
+  const all = Object.entries(detail.packages ?? {});
+  return (
+    <section class="card c6">
+      <header><h2>Packages</h2><span class="soft">{count(all.length)}</span></header>
+      <div class="in limited" tabIndex={0} role="region" aria-label="Packages"><dl class="facts mono">{all.slice(0, 500).map(([name, version]) => <Fact key={name} name={name} text={String(version)} />)}</dl></div>
+    </section>
+  );
+}
+
+function Pictures({ run }: { run: string }) {
+  const answer = useAnswer(`${run} media`, () => source.media(run));
+  const media = answer.value?.media ?? [];
+  if (media.length === 0) return null;
+  return (
+    <section class="card c12">
+      <header><h2>Pictures and films</h2><span class="soft">{count(answer.value?.total ?? 0)}</span></header>
+      <div class="in films">{media.slice(0, 24).map((one) => <figure key={one.id}><Film media={one} /><figcaption class="soft small">{one.key}</figcaption></figure>)}</div>
+    </section>
+  );
+}

@@ -1,0 +1,28 @@
+/** Cells of samples as text: numbers short, long texts as far as they were sent. */
+
+import type { Cell } from "../../api/schema.ts";
+import { plain, value } from "../../data/numbers.ts";
+
+export function cellText(cell: Cell | undefined): string {
+  if (typeof cell === "number") return Number.isInteger(cell) ? plain(cell) : value(cell);
+  if (cell !== null && typeof cell === "object" && !Array.isArray(cell) && typeof cell["text"] === "string" && typeof cell["length"] === "number") return `${cell["text"]}…`;
+  return plain(cell);
+}
+
+export function width(name: string, type: string): string {
+  if (type === "boolean") return "60px";
+  if (type === "integer") return "76px";
+  if (type === "number") return "80px";
+  return /prompt|text|completion|item/.test(name) ? "minmax(110px, 2fr)" : "minmax(80px, 1fr)";
+}
+
+/** The number in the first of `names` that is one. */
+export function numberIn(cells: { [name: string]: Cell }, names: readonly string[]): number | null {
+  for (const name of names) if (typeof cells[name] === "number") return cells[name] as number;
+  return null;
+}
+
+export function textIn(cells: { [name: string]: Cell }, names: readonly string[]): string | null {
+  for (const name of names) if (cells[name] !== undefined && cells[name] !== null) return cellText(cells[name]);
+  return null;
+}

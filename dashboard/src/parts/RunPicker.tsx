@@ -1,0 +1,53 @@
+/** Which run a page is about: its name, its status, and a list to choose another. */
+
+import { useState } from "preact/hooks";
+import type { RunDetail } from "../api/schema.ts";
+import { count } from "../data/numbers.ts";
+import { say } from "../state/address.ts";
+import { useAnswer } from "../state/answer.ts";
+import { source } from "../state/here.ts";
+import { Choice, Menu } from "./Menu.tsx";
+import { Status } from "./Status.tsx";
+
+export const fullName = (run: { name: string; seed: number | null }): string => (run.seed === null ? run.name : `${run.name}, seed ${run.seed}`);
+
+export function RunPicker({ detail }: { detail: RunDetail | null }) {
+  const last = detail?.attempts.at(-1);
+  const total = Object.entries(detail?.total ?? {})[0];
+  return (
+    <>
+      <Menu label={<><i class="dot s1" /><b>{detail ? fullName(detail) : "…"}</b></>} name={`Run: ${detail ? fullName(detail) : ""}`}>
+        {(close) => <List close={close} now={detail?.run ?? ""} />}
+      </Menu>
+      {detail && (
+        <>
+          <span class="hide-s"><Status status={detail.status} /></span>
+          <span class="soft hide-s">
+            {detail.project}
+            {total && ` · to ${count(total[1])} ${total[0]}`}
+            {(last?.n ?? 1) > 1 && ` · attempt ${last?.n}`}
+          </span>
+        </>
+      )}
+    </>
+  );
+}
+
+function List({ close, now }: { close: () => void; now: string }) {
+  const [search, setSearch] = useState("");
+  const answer = useAnswer(`runs ${search}`, (signal) => source.runs({ limit: 100, columns: [], sections: false, ...(search === "" ? {} : { search }) }, signal));
+  return (
+    <div class="picker">
+      <label class="field">
+        <input type="search" placeholder="find a run" aria-label="Find a run" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+      </label>
+      <div class="choices" tabIndex={0} aria-label="Runs">
+        {answer.value?.rows.map((row) => row.kind === "run" && (
+          <Choice key={row.run} chosen={row.run === now} soft={`${row.project} · ${row.status}`} onChoose={() => { say({ run: row.run, episode: "", row: "" }, true); close(); }}>
+            {fullName(row)}
+          </Choice>
+        ))}
+      </div>
+    </div>
+  );
+}
