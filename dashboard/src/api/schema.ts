@@ -1,19 +1,333 @@
-/** The shapes of the server's answers. Written by `npm run api` from its OpenAPI description; do not edit. */
+/** The shapes of the server's questions and answers. Written from its OpenAPI description by `npm run api`; do not edit. */
 
-export type Num = number | "NaN" | "Infinity" | "-Infinity" | null;
-export interface CutText {
-  text: string;
-  length: number;
+/** Any JSON value. */
+export type Cell = number | string | boolean | null | Cell[] | { [name: string]: Cell };
+
+/** What a health rule found. */
+export interface Alert {
+  id: string;
+  run: string;
+  time: number | null;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  clocks: { [name: string]: number };
+  rule: string;
+  level: string;
+  message: string;
+  evidence: Cell;
+  source: string;
+  attempt: number | null;
 }
-export type Cell = Num | string | boolean | Cell[] | { [key: string]: Cell };
-export interface ErrorBody {
+
+/** How many alerts there are. */
+export interface AlertsAnswer {
+  took_ms: number;
+  total: number;
+  by_run: { [name: string]: { [name: string]: number } };
+  newest: Alert[];
+}
+
+/** Of which runs; all without. */
+export interface AlertsAsk {
+  runs?: string[] | null;
+}
+
+/** An array in the payload of a frame: value i is b + s * raw[i]. */
+export interface Array {
+  o: number;
+  n: number;
+  t: "f4" | "f8" | "i4" | "u1" | "u2" | "u4";
+  b?: number;
+  s?: number;
+}
+
+/** One life of a run. */
+export interface Attempt {
+  n: number;
+  parent: number | null;
+  started: number | null;
+  ended: number | null;
+  status: string;
+  host: string;
+  checkpoint: string | null;
+  effective: boolean;
+  config_changes: Change[];
+  git: { [name: string]: Cell } | null;
+}
+
+/** What may be the x-axis. */
+export interface Axis {
+  x: string;
+  label: string;
+  kind: "clock" | "relative" | "time";
+  runs: number;
+}
+
+/** A saved view. */
+export interface Board {
+  name: string;
+  state: { [name: string]: Cell };
+  modified?: number;
+}
+
+/** A view to save under a name. */
+export interface BoardAsk {
+  state: { [name: string]: Cell };
+}
+
+/** All saved views, by name. */
+export interface BoardsAnswer {
+  took_ms: number;
+  boards: Board[];
+}
+
+/** A rectangle of the scatter. */
+export interface Box {
+  x: string;
+  x0: number;
+  x1: number;
+  y: string;
+  y0: number;
+  y1: number;
+}
+
+/** What went on near a point, from every table. */
+export interface CauseAnswer {
+  took_ms: number;
+  run: string;
+  name: string;
+  seed: number | null;
+  status: string;
+  attempt: number | null;
+  x: string;
+  at: number;
+  time: number | null;
+  clocks: { [name: string]: number };
+  window: number;
+  value: Value | null;
+  unusual: Unusual[];
+  looked_at: number;
+  alerts: Alert[];
+  episodes: NearTable;
+  films: Media[];
+  samples: NearTable;
+  checkpoint: Checkpoints;
+  timings: TimingsAt | null;
+  text: TextLine[];
+  log_name: string | null;
+  log: LogLine[];
+}
+
+/** A value of the configuration that an attempt changed. */
+export interface Change {
+  path: string;
+  before: Cell;
+  after: Cell;
+}
+
+/** The checkpoints before and after a point. */
+export interface Checkpoints {
+  before: { [name: string]: Cell } | null;
+  after: { [name: string]: Cell } | null;
+}
+
+/** A column of a table. */
+export interface Column {
+  name: string;
+  type: string;
+}
+
+/** What can stand in the table. */
+export interface ColumnsAnswer {
+  took_ms: number;
+  config: ConfigColumn[];
+  summary: ConfigColumn[];
+  metrics: MetricColumn[];
+}
+
+/** Of which runs; all without. */
+export interface ColumnsAsk {
+  runs?: string[] | null;
+}
+
+/** The configuration of each attempt, oldest first. */
+export interface ConfigAnswer {
+  took_ms: number;
+  attempts: ConfigAttempt[];
+}
+
+/** What one life of a run was started with, and what that changed. */
+export interface ConfigAttempt {
+  n: number;
+  started: number | null;
+  config: { [name: string]: Cell };
+  changes: Change[];
+  git: { [name: string]: Cell } | null;
+  packages: { [name: string]: Cell } | null;
+}
+
+/** A field of the configurations. */
+export interface ConfigColumn {
+  column: string;
+  runs: number;
+  distinct: number;
+  varies: boolean;
+  examples: Cell[];
+}
+
+/** What rollbook itself cost the run, as far as it says so. */
+export interface CostAnswer {
+  took_ms: number;
+  seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
+  share: number | "-Infinity" | "Infinity" | "NaN" | null;
+  log_median_us: number | "-Infinity" | "Infinity" | "NaN" | null;
+  log_p99_us: number | "-Infinity" | "Infinity" | "NaN" | null;
+  keeper_seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
+  keeper_bytes: number | "-Infinity" | "Infinity" | "NaN" | null;
+  rows: number;
+  refused: number;
+  lost: number;
+  bytes: number;
+  drops: { [name: string]: number };
+  metrics: { [name: string]: number | "-Infinity" | "Infinity" | "NaN" | null };
+}
+
+/** It is gone. */
+export interface Deleted {
+  took_ms: number;
+  name: string;
+}
+
+/** The runs as they are now. */
+export interface EditAnswer {
+  took_ms: number;
+  runs: TableRow[];
+  refused: LeftOut[];
+}
+
+/** Changes to the manifests of some runs. */
+export interface EditAsk {
+  runs: string[];
+  set?: Fields | null;
+  add_tags?: string[];
+  remove_tags?: string[];
+}
+
+/** Why one entry of many is empty; the others are not. */
+export interface EntryError {
   code: string;
   message: string;
-  hint: string | null;
-  at: number | null;
+  hint?: string | null;
 }
+
+/** One episode with what belongs to it. */
+export interface EpisodeAnswer {
+  took_ms: number;
+  id: string;
+  row: { [name: string]: Cell };
+  rank: Rank | null;
+  clocks: { [name: string]: number };
+  start_clocks: { [name: string]: number };
+  rewards: { [name: string]: Cell }[];
+  media: Media[];
+  alerts: Alert[];
+  checkpoint: { [name: string]: Cell } | null;
+  previous: string | null;
+  next: string | null;
+  traces: Trace[];
+  steps: number;
+  replay_line: string | null;
+}
+
+/** A window of the episodes. Rows have at least episode_id, return, length, outcome, film, traces, time, clocks. */
+export interface EpisodesAnswer {
+  took_ms: number;
+  total: number;
+  matched: number;
+  offset: number;
+  columns: Column[];
+  rows: { [name: string]: Cell }[];
+}
+
+/** Which episodes. */
+export interface EpisodesAsk {
+  where?: string | null;
+  outcome?: ("cut" | "terminated" | "truncated")[];
+  film?: boolean;
+  traces?: boolean;
+  box?: Box | null;
+  sort?: Sort[];
+  offset?: number;
+  limit?: number;
+  attempts?: "all" | "effective";
+}
+
+/** The body of every answer with status 400 and above. */
+export interface ErrorBody {
+  error: ErrorWords;
+}
+
+/** Why there is no answer. */
+export interface ErrorWords {
+  code: string;
+  message: string;
+  hint?: string | null;
+  at?: number | null;
+}
+
+/** What to set; what is left out stays. */
+export interface Fields {
+  name?: string | null;
+  notes?: string | null;
+  tags?: string[] | null;
+  group?: string | null;
+  archived?: boolean | null;
+}
+
+/** A file of a run. */
+export interface FileEntry {
+  path: string;
+  bytes: number;
+  modified: number;
+  kind: "checkpoint" | "config" | "data" | "log" | "media" | "other";
+}
+
+/** The files of a run and its checkpoints. */
+export interface FilesAnswer {
+  took_ms: number;
+  files: FileEntry[];
+  checkpoints: { [name: string]: Cell }[];
+  bytes: number;
+  truncated: boolean;
+}
+
+/** The completions of one prompt at one moment. */
+export interface GroupAnswer {
+  took_ms: number;
+  group: string;
+  prompt: string | null;
+  clocks: { [name: string]: number };
+  columns: Column[];
+  rows: SampleRow[];
+  right: number | null;
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
+  sd: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** What is wrong, what was looked at and is quiet. */
+export interface HealthAnswer {
+  took_ms: number;
+  alerts: Alert[];
+  quiet: QuietRule[];
+  rules: number;
+  promise: string | null;
+  host_keys: string[];
+}
+
+/** What the page has to know first. */
 export interface Hello {
+  took_ms: number;
   version: string;
+  server: string;
   title: string;
   roots: string[];
   runs: number;
@@ -22,116 +336,237 @@ export interface Hello {
   edit_token: string;
   notebook: boolean;
   only: string | null;
-  limits: { points: number; rows: number; series: number };
-  static?: { made: number; points: number; note: string };
+  limits: Limits;
+}
+
+/** One prompt or item over all of training. */
+export interface HistoryAnswer {
   took_ms: number;
+  item: string;
+  x: string;
+  times_seen: number;
+  points: HistoryPoint[];
+  groups: HistoryGroup[];
+  truncated: boolean;
 }
-export interface SortBy {
-  column: string;
-  descending?: boolean;
+
+/** What a prompt scored in one batch. */
+export interface HistoryGroup {
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  n: number;
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
+  all_equal: boolean;
 }
-export interface RunsQuery {
-  filter?: string;
-  search?: string;
-  sort?: SortBy[];
-  group_by?: string[] | null;
-  sections?: boolean;
-  open?: string[];
-  columns?: string[];
-  archived?: boolean;
-  offset?: number;
-  limit?: number;
-}
-export interface GroupCell {
-  centre?: Num;
-  low?: Num;
-  high?: Num;
-  n?: number;
-  method?: string;
-  sentence?: string;
-  distinct?: number;
-  values?: Cell[];
-}
-export interface SectionRow {
-  kind: "section";
+
+/** One time that a prompt was seen. */
+export interface HistoryPoint {
   id: string;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  time: number | null;
+  reward: number | "-Infinity" | "Infinity" | "NaN" | null;
+  advantage: number | "-Infinity" | "Infinity" | "NaN" | null;
+  batch: number | null;
+  text: Cell;
+}
+
+/** Ids in the order asked; "" for rows that there are not. */
+export interface IdsAnswer {
+  took_ms: number;
+  ids: string[];
+}
+
+/** A key of metrics. */
+export interface Key {
+  key: string;
+  scope: string;
   name: string;
   runs: number;
-  live: number;
-  total: { [clock: string]: number } | null;
+  canonical: string | null;
 }
-export interface GroupRow {
-  kind: "group";
-  id: string;
-  name: string;
-  values: { [column: string]: Cell };
+
+/** What the chosen runs hold. */
+export interface KeysAnswer {
+  took_ms: number;
+  keys: Key[];
+  axes: Axis[];
+  default_x: string;
+  tables: { [name: string]: number };
+}
+
+/** Of which runs. */
+export interface KeysAsk {
   runs: string[];
-  status: { [status: string]: number };
-  cells: { [column: string]: Cell | GroupCell };
-  open: boolean;
-  section: string;
 }
-export interface RunRow {
-  kind: "run";
+
+/** A run that was left out, and why. */
+export interface LeftOut {
   run: string;
-  id: string;
-  project: string;
+  why: string;
+}
+
+/** How much may be asked for at once. */
+export interface Limits {
+  points: number;
+  rows: number;
+  runs: number;
+  series: number;
+}
+
+/** Lines of a log. */
+export interface LogAnswer {
+  took_ms: number;
   name: string;
-  seed: number | null;
-  group: string | null;
-  status: string;
-  created: number;
-  ended: number | null;
-  updated: number;
-  host: string;
-  tags: string[];
-  notes: string;
-  archived: boolean;
-  attempts: number;
-  x: string;
-  at: number | null;
-  total: number | null;
-  cells: { [column: string]: Cell };
-  member_of: string | null;
-  alerts: number;
+  lines: LogLine[];
+  start: number;
+  end: number;
+  size: number;
 }
-export type Row = SectionRow | GroupRow | RunRow;
-export interface RunsAnswer {
-  total: number;
-  matched: number;
-  archived: number;
-  live: number;
-  rows_total: number;
+
+/** A log that can be read. */
+export interface LogFile {
+  name: string;
+  label: string;
+  bytes: number;
+  kind: "file" | "text";
+}
+
+/** A line of a log file. */
+export interface LogLine {
   offset: number;
-  rows: Row[];
-  version: string;
-  pending: number;
-  did_you_mean: string | null;
-  took_ms: number;
+  text: string;
+  time: number | null;
 }
-export interface ColumnsAnswer {
-  config: { column: string; runs: number; distinct: number; varies: boolean; examples: Cell[] }[];
-  metrics: { key: string; runs: number }[];
+
+/** The logs of a run. */
+export interface LogsAnswer {
   took_ms: number;
+  logs: LogFile[];
 }
-export interface ConfigChange {
+
+/** A checkpoint, alert, note or begin of an attempt on the axis. */
+export interface Mark {
+  run: string;
+  kind: "alert" | "attempt" | "checkpoint" | "note";
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  time: number | null;
+  id: string;
+  label: string;
+  text: string;
+  level: string | null;
+}
+
+/** Marks in order of x. */
+export interface MarksAnswer {
+  took_ms: number;
+  marks: Mark[];
+  truncated: boolean;
+}
+
+/** Of which runs, on which axis. */
+export interface MarksAsk {
+  runs: string[];
+  x?: string | null;
+  start?: number | null;
+  stop?: number | null;
+}
+
+/** A picture or film. */
+export interface Media {
+  id: string;
+  key: string;
+  kind: string;
+  url: string | null;
   path: string;
-  before: Cell;
-  after: Cell;
+  width: number | null;
+  height: number | null;
+  frames: number | null;
+  fps: number | null;
+  bytes: number | null;
+  episode_id: string | null;
+  time: number | null;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  there: boolean;
 }
-export interface Attempt {
-  n: number;
-  parent: number | null;
-  started: number;
-  ended: number | null;
-  status: string;
-  host: string;
-  checkpoint: string | null;
-  effective: boolean;
-  config_changes: ConfigChange[];
-  git: { [key: string]: Cell } | null;
+
+/** A window of the pictures and films, newest first. */
+export interface MediaAnswer {
+  took_ms: number;
+  total: number;
+  keys: string[];
+  media: Media[];
 }
-export interface RunDetail {
+
+/** A key of metrics, and how many of the runs that were looked at have it. */
+export interface MetricColumn {
+  key: string;
+  runs: number;
+}
+
+/** The nearest row of a table where none is near. */
+export interface Nearest {
+  id: string;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  away: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** Rows of a table near a point, in order. */
+export interface NearTable {
+  columns: Column[];
+  rows: { [name: string]: Cell }[];
+  total_in_window: number;
+  nearest: Nearest | null;
+}
+
+/** New and repeated samples over training. */
+export interface NoveltyAnswer {
+  took_ms: number;
+  x: string;
+  points: NoveltyPoint[];
+}
+
+/** How much was new in a stretch. */
+export interface NoveltyPoint {
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  rows: number;
+  new: number;
+  repeated: number;
+  share_new: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** One sample, its texts whole. */
+export interface OneSampleAnswer {
+  took_ms: number;
+  id: string;
+  cells: { [name: string]: Cell };
+  group: string | null;
+  clocks: { [name: string]: number };
+  tokens: Tokens | null;
+}
+
+/** A rule that looked and found nothing. */
+export interface QuietRule {
+  rule: string;
+  label: string;
+  checked: string;
+}
+
+/** How many episodes of how many returned less. */
+export interface Rank {
+  lower: number;
+  of: number;
+}
+
+/** Groups of one fate. */
+export interface Reason {
+  reason: string;
+  groups: number;
+  rows: number;
+  ids: string[];
+}
+
+/** Everything that a run says about itself. */
+export interface RunAnswer {
+  took_ms: number;
   run: string;
   id: string;
   path: string;
@@ -145,398 +580,326 @@ export interface RunDetail {
   archived: boolean;
   status: string;
   why: string | null;
-  created: number;
+  created: number | null;
   ended: number | null;
-  updated: number;
+  updated: number | null;
   host: string;
   command: string[];
-  python: string | null;
-  rollbook: string | null;
-  git: { [key: string]: Cell } | null;
-  packages: { [name: string]: string } | null;
-  total: { [clock: string]: number } | null;
+  python: string;
+  rollbook: string;
+  git: { [name: string]: Cell };
+  packages: { [name: string]: Cell };
+  total: { [name: string]: Cell };
   clocks: string[];
   x: string;
   parent: string | null;
-  forked_from: Cell;
-  config: { [key: string]: Cell };
-  summary: { [key: string]: Cell };
-  drops: { [cause: string]: number };
+  forked_from: string | null;
+  config: { [name: string]: Cell };
+  summary: { [name: string]: Cell };
+  drops: { [name: string]: number };
   attempts: Attempt[];
-  tables: { [table: string]: number };
+  tables: { [name: string]: number };
   problems: string[];
   resume_line: string;
+}
+
+/** A window of the table of runs. */
+export interface RunsAnswer {
   took_ms: number;
-}
-export interface KeyInfo {
-  key: string;
-  scope: string;
-  name: string;
-  runs: number;
-  canonical: string | null;
-}
-export interface AxisInfo {
-  x: string;
-  label: string;
-  kind: string;
-  runs: number;
-}
-export interface KeysAnswer {
-  keys: KeyInfo[];
-  axes: AxisInfo[];
-  default_x: string;
-  tables: { [table: string]: number };
-  took_ms: number;
-}
-export interface SeriesQuery {
-  runs: string[];
-  keys: string[];
-  x?: string | null;
-  points?: number;
-  fields?: string[];
-  start?: number;
-  stop?: number;
-  ghosts?: boolean;
-}
-export interface GroupOf {
-  name: string;
-  runs: string[];
-}
-export interface CurvesQuery {
-  groups: GroupOf[];
-  keys: string[];
-  x?: string | null;
-  points?: number;
-  start?: number;
-  stop?: number;
-  statistic?: string;
-  level?: number;
-}
-export interface MarkRow {
-  run: string;
-  kind: "checkpoint" | "alert" | "note" | "attempt";
-  x: Num;
-  time: number;
-  id: string;
-  label: string;
-  text: string;
-  level: string | null;
-}
-export interface Marks {
-  marks: MarkRow[];
-  took_ms: number;
-}
-export interface Alert {
-  id: string;
-  time: number;
-  x: Num;
-  clocks: { [clock: string]: number };
-  rule: string;
-  level: string;
-  message: string;
-  evidence: Cell;
-  source: string;
-  attempt: number;
-}
-export interface Media {
-  id: string;
-  key: string;
-  kind: "image" | "video" | "figure";
-  url: string;
-  path: string;
-  width: number | null;
-  height: number | null;
-  frames: number | null;
-  fps: number | null;
-  bytes: number | null;
-  episode_id: string | null;
-  time: number;
-  x: Num;
-  there: boolean;
-}
-export type Obj = { [column: string]: Cell };
-export interface ColumnInfo {
-  name: string;
-  type: string;
-}
-export interface Cause {
-  run: string;
-  name: string;
-  seed: number | null;
-  status: string;
-  attempt: number;
-  x: string;
-  at: number;
-  time: number;
-  clocks: { [clock: string]: number };
-  window: number;
-  value: { key: string; value: Num; before: Num; at: Num } | null;
-  unusual: { key: string; value: Num; median: Num; times: Num; low: Num; high: Num }[];
-  alerts: Alert[];
-  episodes: { rows: Obj[]; columns: string[]; total_in_window: number; nearest: { id: string; x: number; away: number } | null };
-  films: Media[];
-  samples: { columns: ColumnInfo[]; rows: Obj[]; total_in_window: number };
-  checkpoint: { before: Obj | null; after: Obj | null };
-  timings: { seconds: Num; median: Num; stages: { name: string; seconds: number; share: number }[] };
-  text: { time: number; key: string; text: string; x: Num }[];
-  log: { name: string; lines: LogLine[] } | null;
-  took_ms: number;
-}
-export interface StepAnswer {
-  at: Num;
-}
-export interface EpisodesQuery {
-  where?: string;
-  outcome?: string[];
-  film?: boolean;
-  traces?: boolean;
-  box?: { x: string; x0: number; x1: number; y: string; y0: number; y1: number };
-  sort?: SortBy[];
-  offset?: number;
-  limit?: number;
-}
-export interface EpisodesAnswer {
   total: number;
   matched: number;
+  archived: number;
+  live: number;
+  rows_total: number;
   offset: number;
-  columns: ColumnInfo[];
-  rows: Obj[];
-  took_ms: number;
+  rows: TableRow[];
+  version: string;
+  pending: number;
+  did_you_mean?: string | null;
 }
-export interface EpisodeDetail {
-  row: Obj;
-  rank: { lower: number; of: number } | null;
-  clocks: { [clock: string]: number };
-  start_clocks: { [clock: string]: number } | null;
-  rewards: Obj[];
-  media: Media[];
-  alerts: Alert[];
-  checkpoint: Obj | null;
-  previous: string | null;
-  next: string | null;
-  traces: { name: string; group: string; unit: string | null }[];
-  steps: number;
-  replay_line: string | null;
-  took_ms: number;
-}
-export interface SamplesQuery {
-  search?: string;
-  where?: string;
-  sort?: SortBy[];
-  offset?: number;
-  limit?: number;
+
+/** Which rows of the table of runs. */
+export interface RunsAsk {
+  filter?: string | null;
+  search?: string | null;
+  sort?: Sort[];
+  group_by?: string[] | null;
+  sections?: boolean | null;
+  open?: string[];
   columns?: string[];
-  unique?: boolean;
+  archived?: boolean;
+  offset?: number;
+  limit?: number;
 }
-export interface SampleCells {
-  id: string;
-  cells: Obj;
-}
-export interface SamplesAnswer {
-  total: number;
-  matched: number;
-  offset: number;
-  columns: ColumnInfo[];
-  rows: SampleCells[];
-  took_ms: number;
-}
-export interface Tokens {
-  text: string[];
-  columns: { [name: string]: Num[] };
-}
+
+/** One sample: its name in the API, and its cells. */
 export interface SampleRow {
   id: string;
-  cells: Obj;
-  group: string | null;
-  at: { [clock: string]: number };
-  tokens: Tokens | null;
+  cells: { [name: string]: Cell };
 }
-export interface SampleGroup {
-  group: string;
-  prompt: string | null;
-  clocks: { [clock: string]: number };
-  rows: SampleCells[];
-  columns: ColumnInfo[];
-  right: number | null;
-  mean: Num;
-  sd: Num;
+
+/** A window of the samples. */
+export interface SamplesAnswer {
   took_ms: number;
-}
-export interface SampleHistory {
-  item: string;
-  times_seen: number;
-  points: { id: string; x: Num; time: number; reward: Num; advantage: Num; batch: Cell; text: CutText | string | null }[];
-  groups: { x: Num; n: number; mean: Num; all_equal: boolean }[];
-  took_ms: number;
-}
-export interface Novelty {
-  x: string;
-  points: { x: Num; rows: number; new: number; repeated: number; share_new: Num }[];
-  took_ms: number;
-}
-export interface Unused {
-  at: Num;
-  groups: number;
-  reasons: { reason: string; groups: number; rows: number; ids: string[] }[];
-  took_ms: number;
-}
-export interface Timings {
-  x: string;
-  stages: { name: string; depth: number; total: number; own: number; share: number; median: Num; p99: Num; calls: number }[];
-  over: { x: number[]; width: number[]; seconds: { [stage: string]: Num[] }; other: Num[] | null };
-  steps_per_second: { now: Num; x: number[]; y: Num[] };
-  took_ms: number;
-}
-export interface Timeline {
-  since: number;
-  until: number;
-  first: number;
-  last: number;
-  names: string[];
-  spans: { lane: number; writer: string; depth: number; name: number; start: number; end: number; merged: number }[];
-  took_ms: number;
-}
-export interface Cost {
-  seconds: Num;
-  share: Num;
-  log_us: { median: Num; p99: Num } | null;
-  keeper: { cpu_seconds: Num; memory_bytes: Num } | null;
-  rows: number;
-  refused: number;
-  lost: number;
-  bytes: number;
-  bytes_a_value: Num;
-  drops: { [cause: string]: number };
-  took_ms: number;
-}
-export interface CompareQuery {
-  groups: GroupOf[];
-  key: string;
-  x?: string | null;
-  at?: number | null;
-  statistic?: string;
-  level?: number;
-  plan?: number[] | null;
-}
-export interface CompareAnswer {
-  key: string;
-  x: string;
-  at: Num;
-  at_why: string;
-  statistic: string;
-  level: number;
-  sentence: string;
-  notes: string[];
-  groups: {
-    name: string;
-    runs: string[];
-    n: number;
-    missing: { run: string; why: string }[];
-    centre: Num;
-    low: Num;
-    high: Num;
-    method: string;
-    claim: Num;
-    sentence: string;
-    seeds: { run: string; seed: number | null; value: Num }[];
-  }[];
-  pairs: {
-    a: string;
-    b: string;
-    verdict: string;
-    sentence: string;
-    difference: Num;
-    low: Num;
-    high: Num;
-    better: Num;
-    better_low: Num;
-    better_high: Num;
-    look: string | null;
-  }[];
-  profile: { tau: number[]; groups: { [name: string]: Num[] } } | null;
-  parted: { x: number[]; a: string; b: string; centre: Num[]; low: Num[]; high: Num[]; sentence: string } | null;
-  plan: { group: string; n: number; next_look: Num; sd: Num; probability: Num; todo: string; command: string | null }[];
-  took_ms: number;
-}
-export interface DiffAnswer {
-  rows: { path: string; values: Cell[]; differs: boolean }[];
-  equal: number;
-  git: Cell[];
-  took_ms: number;
-}
-export interface Health {
-  alerts: Alert[];
-  quiet: { rule: string; label: string; checked: string }[];
-  rules: number;
-  promise: string | null;
-  host_keys: string[];
-  took_ms: number;
-}
-export interface AlertsAnswer {
   total: number;
-  by_run: { [run: string]: { [level: string]: number } };
-  newest: (Alert & { run: string })[];
-  took_ms: number;
-}
-export interface LogsAnswer {
-  logs: { name: string; label: string; bytes: number; kind: string }[];
-}
-export interface LogLine {
+  matched: number;
   offset: number;
-  text: string;
-  time: Num;
+  columns: Column[];
+  rows: SampleRow[];
 }
-export interface LogAnswer {
-  name: string;
-  lines: LogLine[];
-  start: number;
-  end: number;
-  size: number;
-  took_ms: number;
+
+/** Which samples. */
+export interface SamplesAsk {
+  search?: string | null;
+  where?: string | null;
+  sort?: Sort[];
+  offset?: number;
+  limit?: number;
+  columns?: string[] | null;
+  unique?: boolean;
+  attempts?: "all" | "effective";
 }
-export interface FilesAnswer {
-  files: { path: string; bytes: number; modified: number; kind: string }[];
-  checkpoints: Obj[];
-  bytes: number;
-  truncated: boolean;
+
+/** The header of the scatter. */
+export interface ScatterEntry {
+  x: string;
+  y: string;
+  n: number;
+  of: number;
+  thinned: boolean;
+  arrays: { [name: string]: Cell };
 }
-export interface MediaAnswer {
-  total: number;
-  media: Media[];
-}
-export interface TextAnswer {
-  total: number;
-  rows: { time: number; key: string; text: string; clocks: { [clock: string]: number }; attempt: number }[];
-}
-export interface ConfigAnswer {
-  attempts: { n: number; started: number; config: { [key: string]: Cell }; changes: ConfigChange[]; git: { [key: string]: Cell } | null; packages: { [name: string]: string } | null }[];
-}
-export interface Board {
-  name: string;
-  state: { [key: string]: Cell };
-  modified?: number;
-}
-export interface BoardsAnswer {
-  boards: Board[];
-}
-export interface EditQuery {
+
+/** Many keys of many runs. */
+export interface SeriesAsk {
   runs: string[];
-  set?: { name?: string; notes?: string; tags?: string[]; group?: string; archived?: boolean };
-  add_tags?: string[];
-  remove_tags?: string[];
+  keys: string[];
+  x?: string | null;
+  points?: number;
+  fields?: ("count" | "max" | "mean" | "min")[];
+  start?: number | null;
+  stop?: number | null;
+  attempts?: "all" | "effective" | number[];
+  ghosts?: boolean;
 }
-export interface EditAnswer {
-  runs: RunRow[];
-  refused: { run: string; why: string }[];
+
+/** One curve in the header of a frame. */
+export interface SeriesEntry {
+  run: string;
+  key: string;
+  x: string;
+  kind: "envelope" | "none" | "raw";
+  n?: number;
+  rows?: number;
+  non_finite?: number;
+  arrays?: { [name: string]: Array };
+  bad?: { [name: string]: Array } | null;
+  span?: [number, number] | null;
+  y_span?: [number, number] | null;
+  robust?: [number, number] | null;
+  ghost?: number | null;
+  inferred?: number;
+  error?: EntryError | null;
+  version?: string;
 }
-export interface SqlQuery {
+
+/** One column to sort by. */
+export interface Sort {
+  column: string;
+  descending?: boolean;
+}
+
+/** [lane, depth, number of the name, start, end, how many short ones it stands for]. */
+export type Span = [number, number, number, number, number, number];
+
+/** Rows; more: whether there are more than were asked for. */
+export interface SqlAnswer {
+  took_ms: number;
+  columns: Column[];
+  rows: Cell[][];
+  more: boolean;
+}
+
+/** A question in SQL about one run (its tables) or several (the same, with a column run). */
+export interface SqlAsk {
   runs: string[];
   query: string;
   limit?: number;
 }
-export interface SqlAnswer {
-  columns: ColumnInfo[];
-  rows: Cell[][];
-  more: boolean;
+
+/** A stage near the point, and its share of the time. */
+export interface StageAt {
+  name: string;
+  seconds: number;
+  share: number;
+}
+
+/** A stage. */
+export interface StageRow {
+  name: string;
+  depth: number;
+  total: number;
+  own: number;
+  share: number;
+  median: number | "-Infinity" | "Infinity" | "NaN" | null;
+  p99: number | "-Infinity" | "Infinity" | "NaN" | null;
+  calls: number;
+}
+
+/** Seconds of each stage (its own) per stretch of the axis. */
+export interface StagesOver {
+  x: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  width: number;
+  seconds: { [name: string]: number[] };
+  other: number[] | null;
+}
+
+/** Where it is; null: there is none. */
+export interface StepAnswer {
   took_ms: number;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** Readings of the axis per second of wall time. */
+export interface StepsASecond {
+  now: number | "-Infinity" | "Infinity" | "NaN" | null;
+  x: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  y: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+}
+
+/** A window of a table's rows. */
+export interface TablePage {
+  took_ms: number;
+  total: number;
+  matched: number;
+  offset: number;
+  columns: Column[];
+  rows: { [name: string]: Cell }[];
+}
+
+/** A row of the table: a section (a project), a group, or a run. */
+export interface TableRow {
+  kind: "group" | "run" | "section";
+  id: string;
+  name: string;
+  run?: string | null;
+  project?: string;
+  seed?: number | null;
+  group?: string | null;
+  job_type?: string | null;
+  status?: string;
+  counts?: { [name: string]: number };
+  created?: number | null;
+  ended?: number | null;
+  updated?: number | null;
+  host?: string;
+  tags?: string[];
+  notes?: string;
+  archived?: boolean;
+  attempts?: number;
+  x?: string;
+  at?: number | null;
+  total?: number | null;
+  runs?: string[];
+  run_count?: number;
+  values?: { [name: string]: Cell };
+  cells?: { [name: string]: Cell };
+  pending?: string[];
+  open?: boolean;
+  section?: string;
+  member_of?: string | null;
+  alerts?: number;
+}
+
+/** A window of the texts, newest first. */
+export interface TextAnswer {
+  took_ms: number;
+  total: number;
+  keys: string[];
+  rows: TextLine[];
+}
+
+/** A logged text or note. */
+export interface TextLine {
+  time: number | null;
+  key: string;
+  text: string;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  attempt?: number | null;
+}
+
+/** Stages as they followed each other. */
+export interface TimelineAnswer {
+  took_ms: number;
+  since: number | null;
+  until: number | null;
+  first: number | null;
+  last: number | null;
+  names: string[];
+  lanes: string[];
+  spans: Span[];
+}
+
+/** Where the time goes: stages, and how that changed. */
+export interface TimingsAnswer {
+  took_ms: number;
+  x: string;
+  stages: StageRow[];
+  over: StagesOver;
+  steps_per_second: StepsASecond;
+}
+
+/** Where the time went near the point, beside how long it usually takes. */
+export interface TimingsAt {
+  seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
+  median: number | "-Infinity" | "Infinity" | "NaN" | null;
+  stages: StageAt[];
+}
+
+/** A completion token by token. */
+export interface Tokens {
+  text: string[];
+  columns: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
+}
+
+/** A quantity of every step that was kept. */
+export interface Trace {
+  name: string;
+  group: "action" | "info" | "observation" | "reward" | "value";
+}
+
+/** The header of the traces. */
+export interface TracesEntry {
+  episode: string;
+  n: number;
+  t: Cell;
+  arrays: { [name: string]: Cell };
+}
+
+/** What became of the groups of one batch. */
+export interface UnusedAnswer {
+  took_ms: number;
+  x: string;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
+  groups: number;
+  reasons: Reason[];
+}
+
+/** A key that left its usual range. */
+export interface Unusual {
+  key: string;
+  value: number | "-Infinity" | "Infinity" | "NaN" | null;
+  median: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  times: number | "-Infinity" | "Infinity" | "NaN" | null;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
+/** A key's value at the point (the nearest row), and the one before it. */
+export interface Value {
+  key: string;
+  value: number | "-Infinity" | "Infinity" | "NaN" | null;
+  before: number | "-Infinity" | "Infinity" | "NaN" | null;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
 }

@@ -1,7 +1,7 @@
 /** Layers on top of each other over x, as seconds or as shares of the whole. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Num } from "../api/schema.ts";
+import type { Num } from "../api/names.ts";
 import { percent, seconds } from "../data/numbers.ts";
 import { ground } from "../state/theme.ts";
 import { drawAxes } from "./draw.ts";

@@ -1,6 +1,6 @@
 /** The binary answers of the server: frames of a JSON header and little-endian arrays (docs: API, "Frames"). */
 
-import type { ErrorBody } from "../api/schema.ts";
+import type { ErrorBody } from "../api/names.ts";
 
 /** Where an array lies in the payload; value i is `b + s * raw[i]`. */
 export interface ArrayPlace {

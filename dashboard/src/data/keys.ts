@@ -1,6 +1,6 @@
 /** Keys of metrics: the one to look at first, sections by scope, search. */
 
-import type { KeyInfo } from "../api/schema.ts";
+import type { KeyInfo } from "../api/names.ts";
 
 /** What stands for how well training goes, the most telling first. */
 const TELLING = [

@@ -1,6 +1,6 @@
 /** Rows of the runs table as the server sends them (what is empty is left out) and as the page uses them. */
 
-import type { Cell, GroupRow, Row } from "../api/schema.ts";
+import type { Cell, GroupRow, Row } from "../api/names.ts";
 
 /** A row as it comes. */
 export interface SentRow {

@@ -1,4 +1,4 @@
-import type { Alert } from "../api/schema.ts";
+import type { Alert } from "../api/names.ts";
 import { clock } from "../data/numbers.ts";
 import { Icon } from "./Icon.tsx";
 

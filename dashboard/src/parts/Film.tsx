@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import type { Media } from "../api/schema.ts";
+import type { Media } from "../api/names.ts";
 
 /** A picture or film out of a run, at `second` where the page says so. What is not there any more says so. */
 export function Film({ media, second, onSecond, playing, rate = 1, bare = false }: {
@@ -23,7 +23,7 @@ export function Film({ media, second, onSecond, playing, rate = 1, bare = false 
     if (playing === true) void film.play().catch(() => undefined);
     else if (playing === false) film.pause();
   }, [playing, rate]);
-  if (!media.there) return <p class="film gone">The file {media.path} is not there any more.</p>;
+  if (!media.there || media.url === null) return <p class="film gone">The file {media.path} is not there any more.</p>;
   const name = `${media.key}${media.episode_id === null ? "" : `, episode ${media.episode_id}`}`;
   if (media.kind !== "video") return <img class="film" src={media.url} alt={name} loading="lazy" />;
   return (

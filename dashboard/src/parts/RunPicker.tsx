@@ -1,8 +1,8 @@
 /** Which run a page is about: its name, its status, and a list to choose another. */
 
 import { useState } from "preact/hooks";
-import type { RunDetail } from "../api/schema.ts";
-import { count } from "../data/numbers.ts";
+import type { RunDetail } from "../api/names.ts";
+import { plain } from "../data/numbers.ts";
 import { say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
 import { source } from "../state/here.ts";
@@ -24,7 +24,7 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
           <span class="hide-s"><Status status={detail.status} /></span>
           <span class="soft hide-s">
             {detail.project}
-            {total && ` · to ${count(total[1])} ${total[0]}`}
+            {total && ` · to ${plain(total[1])} ${total[0]}`}
             {(last?.n ?? 1) > 1 && ` · attempt ${last?.n}`}
           </span>
         </>

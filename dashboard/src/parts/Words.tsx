@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { EditQuery, RunRow } from "../api/schema.ts";
+import type { EditQuery, RunRow } from "../api/names.ts";
 
 /** Name, tags and notes of a run, to be changed where one reads them. */
 export function Words({ row, edit }: { row: Pick<RunRow, "name" | "tags" | "notes">; edit: (query: Omit<EditQuery, "runs">) => void }) {

@@ -1,6 +1,6 @@
 /** A static copy of the page (`rollbook ui --export`): answers are files, nothing runs behind them. */
 
-import type * as api from "../api/schema.ts";
+import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
@@ -94,7 +94,7 @@ export class Copy implements Source {
   media: Source["media"] = (run) => this.of(run, "media");
   text: Source["text"] = (run) => this.of(run, "text");
   config: Source["config"] = (run) => this.of(run, "config");
-  boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [] });
+  boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [], took_ms: 0 });
   saveBoard = () => notHere("Saving a board");
   removeBoard = () => notHere("Removing a board");
   edit = () => notHere("Editing");

@@ -6,7 +6,7 @@ import type { Line } from "../charts/model.ts";
 import type { CurveEntry, Frame, SeriesEntry } from "../data/frames.ts";
 import { groupLine, runLine, type LineLook } from "../data/lines.ts";
 import { source } from "./here.ts";
-import type { ErrorBody } from "../api/schema.ts";
+import type { ErrorBody } from "../api/names.ts";
 import { refusal, Refusal } from "./source.ts";
 
 /** A run or a group that is drawn. */
@@ -297,4 +297,4 @@ const width = (view: View): number => view.x1 - view.x0;
 const covers = (a: View, b: View): boolean => a.x0 <= b.x0 + width(b) * 1e-6 && a.x1 >= b.x1 - width(b) * 1e-6;
 const name = (view: View): string => `${view.x0}_${view.x1}`;
 
-const refusalOf = (error: ErrorBody): Refusal => new Refusal(error.message, error.code, error.hint, error.at);
+const refusalOf = (error: ErrorBody): Refusal => new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);

@@ -1,7 +1,7 @@
 /** The one source of this page, chosen once: the live server, or the files of a static copy. */
 
 import { signal } from "@preact/signals";
-import type { Hello } from "../api/schema.ts";
+import type { Hello } from "../api/names.ts";
 import { Server } from "./server.ts";
 import type { Source } from "./source.ts";
 

@@ -1,7 +1,7 @@
 /** The one run that a page is about: the one of the address, or the newest. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { RunDetail, RunRow } from "../api/schema.ts";
+import type { RunDetail, RunRow } from "../api/names.ts";
 import { say, word } from "./address.ts";
 import { useAnswer, type Answer } from "./answer.ts";
 import { source } from "./here.ts";

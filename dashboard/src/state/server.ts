@@ -1,8 +1,9 @@
 /** The live server: `rollbook ui`. Every address is relative to the page. */
 
-import type * as api from "../api/schema.ts";
+import type * as api from "../api/names.ts";
 import { FrameReader, type Frame } from "../data/frames.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
+import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
 type Params = Record<string, string | number | null | undefined>;
@@ -19,7 +20,7 @@ async function answer(response: Response): Promise<Response> {
   if (response.ok) return response;
   const body = (await response.json().catch(() => null)) as { error?: api.ErrorBody } | null;
   const error = body?.error;
-  if (error) throw new Refusal(error.message, error.code, error.hint, error.at);
+  if (error) throw new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);
   throw new Refusal(`The server answered ${response.status} to ${new URL(response.url).pathname}.`, "failed", "Its terminal says more.");
 }
 
@@ -83,21 +84,21 @@ export class Server implements Source {
   cause: Source["cause"] = (run, x, at, key, window) => get(`runs/${part(run)}/cause`, { x, at, key, window });
   step: Source["step"] = (run, x, at, key, by) => get(`runs/${part(run)}/step`, { x, at, key, by });
   episodes: Source["episodes"] = (run, query) => send("POST", `runs/${part(run)}/episodes`, query);
-  scatter: Source["scatter"] = (run, x, y) => single<ScatterEntry>(`runs/${part(run)}/episodes/scatter`, { x, y });
-  episodeIds: Source["episodeIds"] = (run, rows) => get(`runs/${part(run)}/episodes/ids`, { rows: rows.join(",") });
+  scatter: Source["scatter"] = (run, x, y) => single<ScatterEntry>(`runs/${part(run)}/scatter`, { x, y });
+  episodeIds: Source["episodeIds"] = (run, rows) => get(`runs/${part(run)}/episode-ids?${rows.map((row) => `rows=${row}`).join("&")}`);
   episode: Source["episode"] = (run, episode) => get(`runs/${part(run)}/episodes/${part(episode)}`);
   traces: Source["traces"] = (run, episode, names) => {
     const query = names.map((name) => `names=${part(name)}`).join("&");
     return single<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces${query === "" ? "" : `?${query}`}`, {});
   };
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
-  sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/samples/row`, { id });
-  sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/samples/group`, { id });
-  sampleHistory: Source["sampleHistory"] = (run, id) => get(`runs/${part(run)}/samples/history`, { id });
-  novelty: Source["novelty"] = (run) => get(`runs/${part(run)}/samples/novelty`);
-  unused: Source["unused"] = (run, at) => get(`runs/${part(run)}/samples/unused`, { at });
+  sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
+  sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/sample/group`, { id });
+  sampleHistory: Source["sampleHistory"] = (run, id) => get(`runs/${part(run)}/sample/history`, { id });
+  novelty: Source["novelty"] = (run) => get(`runs/${part(run)}/novelty`);
+  unused: Source["unused"] = (run, at) => get(`runs/${part(run)}/unused`, { at });
   timings: Source["timings"] = (run, x) => get(`runs/${part(run)}/timings`, { x });
-  timeline: Source["timeline"] = (run, since, until, pixels, signal) => get(`runs/${part(run)}/timings/timeline`, { since, until, pixels }, signal);
+  timeline: Source["timeline"] = async (run, since, until, pixels, signal) => timelineOf(await get(`runs/${part(run)}/timeline`, { since, until, pixels }, signal));
   cost: Source["cost"] = (run) => get(`runs/${part(run)}/cost`);
   compare: Source["compare"] = (query) => send("POST", "compare", query);
   diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
@@ -110,13 +111,13 @@ export class Server implements Source {
   text: Source["text"] = (run) => get(`runs/${part(run)}/text`, { limit: 500 });
   config: Source["config"] = (run) => get(`runs/${part(run)}/config`);
   boards: Source["boards"] = () => get("boards");
-  saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, board);
+  saveBoard: Source["saveBoard"] = (board) => this.change("PUT", `boards/${part(board.name)}`, { state: board.state });
   removeBoard: Source["removeBoard"] = (name) => this.change("DELETE", `boards/${part(name)}`, undefined);
   edit: Source["edit"] = (query) => this.change("POST", "edit", query);
   sql: Source["sql"] = (query) => send("POST", "sql", query);
   fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;
   csvAddress = (runs: string[], keys: string[], x: string | null) => {
-    const words = [["runs", runs.join(",")], ...keys.map((key) => ["key", key]), ...(x === null ? [] : [["x", x]])];
+    const words = [...runs.map((run) => ["run", run]), ...keys.map((key) => ["key", key]), ...(x === null ? [] : [["x", x]])];
     return `api/export.csv?${new URLSearchParams(words).toString()}`;
   };
 

@@ -1,6 +1,6 @@
 /** Where the page reads from. Two implementations (`server.ts`, `copy.ts`), chosen once in `here.ts`. */
 
-import type * as api from "../api/schema.ts";
+import type * as api from "../api/names.ts";
 import type { CurveEntry, Frame, SeriesEntry } from "../data/frames.ts";
 
 /** Answers that come in parts; `signal` ends the wait for parts nobody needs any more. */

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Cause as Found } from "../../api/schema.ts";
+import type { Cause as Found } from "../../api/names.ts";
 import { count, seconds, value } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { KeyChart } from "../../parts/KeyChart.tsx";

@@ -1,7 +1,7 @@
 /** The panels of the drawer, in order. A panel is a component and one line in `PANELS`. */
 
 import type { ComponentType } from "preact";
-import type { Cause, Obj } from "../../api/schema.ts";
+import type { Cause, Obj } from "../../api/names.ts";
 import { bytes, clock, count, percent, plain, seconds, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";
 import { Film } from "../../parts/Film.tsx";
@@ -20,9 +20,9 @@ export const PANELS: { id: string; show: (found: Cause) => boolean; Panel: Compo
   { id: "films", show: (found) => found.films.length > 0, Panel: Films },
   { id: "samples", show: (found) => found.samples.rows.length > 0, Panel: Samples },
   { id: "checkpoint", show: (found) => found.checkpoint.before !== null || found.checkpoint.after !== null, Panel: Checkpoints },
-  { id: "timings", show: (found) => found.timings.stages.length > 0, Panel: Timings },
+  { id: "timings", show: (found) => (found.timings?.stages.length ?? 0) > 0, Panel: Timings },
   { id: "text", show: (found) => found.text.length > 0, Panel: Texts },
-  { id: "log", show: (found) => (found.log?.lines.length ?? 0) > 0, Panel: Log },
+  { id: "log", show: (found) => found.log.length > 0, Panel: Log },
 ];
 
 const of = (page: string, found: Cause, words: Record<string, string> = {}): string => `#/${page}?${new URLSearchParams({ run: found.run, ...words }).toString()}`;
@@ -37,9 +37,13 @@ function Alerts({ found }: PanelProps) {
   );
 }
 
+const HIDDEN = ["episode_id", "terminated", "truncated", "outcome", "time", "attempt", "film", "traces", "writer", "lane", "seq", "index", "scope", "at", "seed", "options"];
+const LIKED = ["env_step", "length", "return"];
+const liked = (name: string): number => (LIKED.includes(name) ? LIKED.indexOf(name) : LIKED.length);
+
 function Episodes({ found, widen }: PanelProps) {
   const { rows, columns, total_in_window: total, nearest } = found.episodes;
-  const shown = columns.filter((column) => !["episode_id", "terminated", "truncated"].includes(column)).slice(0, 4);
+  const shown = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name)).sort((a, b) => liked(a) - liked(b)).slice(0, 4);
   return (
     <section>
       <h3>
@@ -51,7 +55,7 @@ function Episodes({ found, widen }: PanelProps) {
           cell={(row, id) => id === "episode_id" ? <a class="mono" href={of("episodes", found, { episode: String(row[id]) })}>{short(String(row[id]))}</a> : id === "end" ? ending(row) : typeof row[id] === "number" ? value(row[id]) : plain(row[id])} />
       ) : nearest ? (
         <p>
-          No episode ended within {count(found.window)} of {found.x}. The nearest ended {count(Math.abs(nearest.away))} {nearest.away < 0 ? "earlier" : "later"}.{" "}
+          No episode ended within {count(found.window)} of {found.x}. The nearest ended {count(Math.abs(Number(nearest.away)))} {Number(nearest.away) < 0 ? "earlier" : "later"}.{" "}
           <a class="btn" href={of("episodes", found, { episode: nearest.id })}>Show it</a>{" "}
           <button class="btn" type="button" onClick={widen}>Look {count(found.window * 4)} around</button>
         </p>
@@ -118,6 +122,7 @@ function Checkpoints({ found }: PanelProps) {
 }
 
 function Timings({ found }: PanelProps) {
+  if (!found.timings) return null;
   const { seconds: total, median, stages } = found.timings;
   return (
     <section>
@@ -143,8 +148,9 @@ function Texts({ found }: PanelProps) {
 }
 
 function Log({ found }: PanelProps) {
-  const lines = found.log?.lines ?? [];
-  const nearest = lines.reduce((best, line, i) => (Math.abs(Number(line.time ?? 0) - found.time) < Math.abs(Number(lines[best]?.time ?? 0) - found.time) ? i : best), 0);
+  const lines = found.log;
+  const now = found.time ?? 0;
+  const nearest = lines.reduce((best, line, i) => (Math.abs(Number(line.time ?? 0) - now) < Math.abs(Number(lines[best]?.time ?? 0) - now) ? i : best), 0);
   return (
     <section>
       <h3>Log <a href={of("health", found)}>all</a></h3>

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { CompareAnswer, GroupOf } from "../../api/schema.ts";
+import type { CompareAnswer, GroupOf } from "../../api/names.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";

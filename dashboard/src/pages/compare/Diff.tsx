@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { GroupOf } from "../../api/schema.ts";
+import type { GroupOf } from "../../api/names.ts";
 import { count, plain } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";

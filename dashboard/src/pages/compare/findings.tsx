@@ -1,7 +1,7 @@
 /** What a verdict rests on: intervals with every seed, probabilities, when curves parted, profiles, seeds to come. */
 
 import { useMemo } from "preact/hooks";
-import type { CompareAnswer, Num } from "../../api/schema.ts";
+import type { CompareAnswer, Num } from "../../api/names.ts";
 import { Chart } from "../../charts/Chart.tsx";
 import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";

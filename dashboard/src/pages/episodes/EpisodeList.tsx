@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { EpisodesAnswer, EpisodesQuery, Obj } from "../../api/schema.ts";
+import type { EpisodesAnswer, EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
 import { count, plain, short, value } from "../../data/numbers.ts";
@@ -29,7 +29,7 @@ function queryOf(axis: string): EpisodesQuery {
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
     sort: sort === "" ? [] : [{ column: sort.replace(/^-/, ""), descending: sort.startsWith("-") }],
-    ...(only.value === "film" ? { film: true } : only.value === "traces" ? { traces: true } : only.value === "" ? {} : { outcome: [only.value] }),
+    ...(only.value === "film" ? { film: true } : only.value === "traces" ? { traces: true } : only.value === "" ? {} : { outcome: [only.value as "cut" | "terminated" | "truncated"] }),
     ...(x0 !== undefined && x1 !== undefined && y0 !== undefined && y1 !== undefined ? { box: { x: axis, x0, x1, y: "return", y0, y1 } } : {}),
   };
 }

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { EpisodeDetail, Obj } from "../../api/schema.ts";
+import type { EpisodeDetail, Obj } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
 import { count, plain, value } from "../../data/numbers.ts";
 import { AlertLine } from "../../parts/AlertLine.tsx";

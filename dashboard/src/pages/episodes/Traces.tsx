@@ -1,7 +1,7 @@
 /** The traces of one episode, by kind: rewards by component, values, actions, observations. One cursor for all. */
 
 import { useMemo } from "preact/hooks";
-import type { EpisodeDetail } from "../../api/schema.ts";
+import type { EpisodeDetail } from "../../api/names.ts";
 import { Chart } from "../../charts/Chart.tsx";
 import { HeatRows } from "../../charts/HeatRows.tsx";
 import type { Hub } from "../../charts/hub.ts";

@@ -1,4 +1,4 @@
-import type { Obj } from "../../api/schema.ts";
+import type { Obj } from "../../api/names.ts";
 
 /** How an episode ended, in one word. */
 export const ending = (row: Obj): string =>

@@ -1,4 +1,4 @@
-import type { Obj } from "../../api/schema.ts";
+import type { Obj } from "../../api/names.ts";
 import { bytes, clock, plain, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";

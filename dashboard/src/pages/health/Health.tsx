@@ -1,7 +1,7 @@
 /** Is something wrong? Alerts with their evidence, what was looked at and is quiet, the log, the files, the host. */
 
 import { useMemo } from "preact/hooks";
-import type { Alert, Cell, Health as Told, RunDetail } from "../../api/schema.ts";
+import type { Alert, Cell, Health as Told, RunDetail } from "../../api/names.ts";
 import { clock, count, plain, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";

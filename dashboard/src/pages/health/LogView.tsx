@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { LogLine } from "../../api/schema.ts";
+import type { LogLine } from "../../api/names.ts";
 import { bytes, clock } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Failure } from "../../parts/Say.tsx";

@@ -1,7 +1,7 @@
 /** One run: what it is, how it was started, its attempts, configuration, pictures and files. */
 
 import { useState } from "preact/hooks";
-import type { Cell, RunDetail } from "../../api/schema.ts";
+import type { Cell, RunDetail } from "../../api/names.ts";
 import { clock, count, plain, seconds } from "../../data/numbers.ts";
 import { pattern } from "../../data/keys.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -60,9 +60,9 @@ const json = (cell: Cell): string => (cell !== null && typeof cell === "object" 
 function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
   const facts: [string, string][] = [
     ["project", detail.project], ["id", detail.id], ["begun", `${clock(detail.created)} on ${detail.host}`],
-    ["took", seconds((detail.ended ?? detail.updated) - detail.created)], ["to go", Object.entries(detail.total ?? {}).map(([name, n]) => `${count(n)} ${name}`).join(", ") || "–"],
+    ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))], ["to go", Object.entries(detail.total ?? {}).map(([name, n]) => `${plain(n)} ${name}`).join(", ") || "–"],
     ["command", detail.command.join(" ")], ["git", Object.entries(detail.git ?? {}).map(([name, v]) => `${name} ${json(v)}`).join(", ") || "–"],
-    ["python", detail.python ?? "–"], ["folder", detail.path], ["tables", Object.entries(detail.tables).map(([name, n]) => `${name} ${count(n)}`).join(", ")],
+    ["python", detail.python || "–"], ["folder", detail.path], ["tables", Object.entries(detail.tables).map(([name, n]) => `${name} ${count(n)}`).join(", ")],
   ];
   return (
     <section class="card c6">
@@ -93,7 +93,7 @@ function Attempts({ detail }: { detail: RunDetail }) {
           if (id === "n") return row.n;
           if (id === "status") return <Status status={row.status} />;
           if (id === "started") return clock(row.started);
-          if (id === "took") return row.ended === null ? "–" : seconds(row.ended - row.started);
+          if (id === "took") return row.ended === null || row.started === null ? "–" : seconds(row.ended - row.started);
           if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
           return row.config_changes.length === 0 ? <span class="soft">as before</span> : row.config_changes.slice(0, 4).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>);
         }} />

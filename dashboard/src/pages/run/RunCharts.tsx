@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { RunDetail } from "../../api/schema.ts";
+import type { RunDetail } from "../../api/names.ts";
 import { tellingFew } from "../../data/keys.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { useAnswer } from "../../state/answer.ts";

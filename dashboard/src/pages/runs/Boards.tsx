@@ -1,7 +1,7 @@
 /** Boards: views with a name, saved beside the runs. */
 
 import { useState } from "preact/hooks";
-import type { Board } from "../../api/schema.ts";
+import type { Board } from "../../api/names.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Failure } from "../../parts/Say.tsx";

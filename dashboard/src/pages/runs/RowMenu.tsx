@@ -1,7 +1,7 @@
 /** What can be done with a row: colour, pin, rename, tags, notes, archive. */
 
 import { useState } from "preact/hooks";
-import type { EditQuery, Row } from "../../api/schema.ts";
+import type { EditQuery, Row } from "../../api/names.ts";
 import { COLORS } from "../../data/colors.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";

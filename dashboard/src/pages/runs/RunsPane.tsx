@@ -2,7 +2,7 @@
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Row } from "../../api/schema.ts";
+import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";

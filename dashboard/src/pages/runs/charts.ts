@@ -1,7 +1,7 @@
 /** What the charts of the runs page share: which keys there are, the feed, the hub, the marks. */
 
 import { computed, effect, signal } from "@preact/signals";
-import type { KeysAnswer } from "../../api/schema.ts";
+import type { KeysAnswer } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
 import type { Mark } from "../../charts/model.ts";
 import { pattern, sections, tellingFew } from "../../data/keys.ts";

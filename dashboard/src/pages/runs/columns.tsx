@@ -1,7 +1,7 @@
 /** The columns of the runs table: which there are, and how a cell of each looks. */
 
 import { signal } from "@preact/signals";
-import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/schema.ts";
+import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
 import { ago, clock, plain, seconds, value } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";

@@ -1,7 +1,7 @@
 /** The small curves in the runs table: asked for together, for the rows on the screen only. */
 
 import { signal, type Signal } from "@preact/signals";
-import type { Row } from "../../api/schema.ts";
+import type { Row } from "../../api/names.ts";
 import { doubles, floats, type ArrayPlace } from "../../data/frames.ts";
 import { source } from "../../state/here.ts";
 import { rowId } from "./table.ts";

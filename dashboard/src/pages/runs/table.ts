@@ -1,7 +1,7 @@
 /** The rows of the runs table: asked for in windows, refreshed when the server says that something changed. */
 
 import { computed, effect, signal } from "@preact/signals";
-import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/schema.ts";
+import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
 import { dashOf, toggle } from "../../data/colors.ts";
 import type { Entity } from "../../state/feed.ts";
 import { source } from "../../state/here.ts";

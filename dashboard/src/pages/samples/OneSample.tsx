@@ -1,7 +1,7 @@
 /** One sample whole: the group it came with, its tokens, and what became of its prompt over training. */
 
 import { useMemo } from "preact/hooks";
-import type { SampleGroup, SampleHistory, SampleRow } from "../../api/schema.ts";
+import type { SampleGroup, SampleHistory, SampleRow } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { count, plain, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -40,7 +40,7 @@ function Whole({ found }: { found: SampleRow }) {
     <section class="card">
       <header>
         <h2>Sample</h2>
-        <span class="soft">{Object.entries(found.at).slice(0, 3).map(([clock, n]) => `${clock} ${count(n)}`).join(" · ")}</span>
+        <span class="soft">{Object.entries(found.clocks).slice(0, 3).map(([clock, n]) => `${clock} ${count(n)}`).join(" · ")}</span>
       </header>
       <div class="in">
         {texts.map(([name, text]) => (

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { ColumnInfo, SampleCells, SamplesAnswer } from "../../api/schema.ts";
+import type { ColumnInfo, SampleCells, SamplesAnswer } from "../../api/names.ts";
 import { count, seconds } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";

@@ -1,7 +1,7 @@
 /** A completion token by token, coloured by what trainer and sampler think of each. */
 
 import { useState } from "preact/hooks";
-import type { Tokens } from "../../api/schema.ts";
+import type { Tokens } from "../../api/names.ts";
 import { value } from "../../data/numbers.ts";
 
 const HEATS = ["n3", "n2", "n1", "", "p1", "p2", "p3"];

@@ -1,6 +1,6 @@
 /** Cells of samples as text: numbers short, long texts as far as they were sent. */
 
-import type { Cell } from "../../api/schema.ts";
+import type { Cell } from "../../api/names.ts";
 import { plain, value } from "../../data/numbers.ts";
 
 export function cellText(cell: Cell | undefined): string {

@@ -1,7 +1,7 @@
 /** What else do the tables say? One read-only query over the tables of a run. */
 
 import { useSignal } from "@preact/signals";
-import type { SqlAnswer } from "../../api/schema.ts";
+import type { SqlAnswer } from "../../api/names.ts";
 import { count, plain, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";

@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Timeline } from "../../api/schema.ts";
+import type { Span, Timeline } from "../../api/names.ts";
 import { fit } from "../../charts/plot.ts";
 import { palette } from "../../charts/palette.ts";
 import { clock, seconds } from "../../data/numbers.ts";
@@ -18,7 +18,6 @@ const ROW = 20;
 const LEFT = 92;
 const AXIS = 20;
 const REST = 140;
-type Span = Timeline["spans"][number];
 
 const range = word("at");
 

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import type { Cost, Timings as Told } from "../../api/schema.ts";
+import type { Cost, Timings as Told } from "../../api/names.ts";
 import { Chart } from "../../charts/Chart.tsx";
 import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
@@ -81,7 +81,7 @@ function Over({ found }: { found: Told }) {
           ))}
         </span>
       </header>
-      <StackedArea label={`Seconds by stage over ${found.x}`} x={found.over.x} share={unit.value === "share"} xKind={kindOf(found.x)}
+      <StackedArea label={`Seconds by stage over ${found.x}`} x={found.over.x.map(Number)} share={unit.value === "share"} xKind={kindOf(found.x)}
         layers={[...names.map((name) => ({ name, color: stageColor(names, name), y: found.over.seconds[name] ?? [] })), ...(found.over.other ? [{ name: "other", color: 10, y: found.over.other }] : [])].filter((layer) => !hidden.value.includes(layer.name))} />
     </section>
   );
@@ -124,10 +124,10 @@ function OwnCost({ cost }: { cost: Cost }) {
       <header><h2>rollbook’s own cost</h2></header>
       <dl class="facts in">
         <dt>in your process</dt><dd>{seconds(Number(cost.seconds ?? NaN))}{typeof cost.share === "number" && `, ${(cost.share * 100).toFixed(2)} % of the run`}</dd>
-        {cost.log_us && <><dt>one row</dt><dd>median {seconds(Number(cost.log_us.median) / 1e6)}{typeof cost.log_us.p99 === "number" && `, p99 ${seconds(cost.log_us.p99 / 1e6)}`}</dd></>}
-        {cost.keeper && <><dt>keeper</dt><dd>{seconds(Number(cost.keeper.cpu_seconds ?? NaN))} of cpu{typeof cost.keeper.memory_bytes === "number" && `, ${bytes(cost.keeper.memory_bytes)}`}</dd></>}
+        {typeof cost.log_median_us === "number" && <><dt>one row</dt><dd>median {seconds(cost.log_median_us / 1e6)}{typeof cost.log_p99_us === "number" && `, p99 ${seconds(cost.log_p99_us / 1e6)}`}</dd></>}
+        {typeof cost.keeper_seconds === "number" && <><dt>keeper</dt><dd>{seconds(cost.keeper_seconds)} of cpu{typeof cost.keeper_bytes === "number" && `, ${bytes(cost.keeper_bytes)}`}</dd></>}
         <dt>rows</dt><dd>{count(cost.rows)} said, {count(cost.lost)} lost, {count(cost.refused)} refused</dd>
-        <dt>on disk</dt><dd>{bytes(cost.bytes)}{typeof cost.bytes_a_value === "number" && `, ${value(cost.bytes_a_value)} bytes a value`}</dd>
+        <dt>on disk</dt><dd>{bytes(cost.bytes)}</dd>
         {drops.map(([why, n]) => <><dt key={why}>dropped</dt><dd class="lost">{count(n)}: {why}</dd></>)}
       </dl>
     </section>

@@ -1,0 +1,184 @@
+/** The server's shapes under the names that the page uses, and the few that are only the page's. */
+
+import type { Attempt, Cell, Change, Column, CostAnswer, EpisodeAnswer, Hello as LiveHello, HistoryAnswer, Media as SentMedia, OneSampleAnswer, RunAnswer, TimelineAnswer } from "./schema.ts";
+
+export type {
+  Alert, AlertsAnswer, Board, BoardsAnswer, CauseAnswer as Cause, Cell, ColumnsAnswer, ConfigAnswer, EditAnswer, EditAsk as EditQuery, EpisodesAnswer, EpisodesAsk as EpisodesQuery,
+  ErrorWords as ErrorBody, MediaAnswer, FilesAnswer, GroupAnswer as SampleGroup, HealthAnswer as Health, Key as KeyInfo, KeysAnswer, LogAnswer, LogLine, LogsAnswer,
+  MarksAnswer as Marks, NoveltyAnswer as Novelty, RunsAnswer as SentRuns, RunsAsk as RunsQuery, SampleRow as SampleCells, SamplesAnswer, SamplesAsk as SamplesQuery,
+  SeriesAsk as SeriesQuery, Sort as SortBy, SqlAnswer, SqlAsk as SqlQuery, StepAnswer, TableRow as SentRow, TextAnswer, TimingsAnswer as Timings, Tokens, UnusedAnswer as Unused,
+} from "./schema.ts";
+
+export type Obj = { [column: string]: Cell };
+export type Num = number | "NaN" | "Infinity" | "-Infinity" | null;
+export type ColumnInfo = Column;
+export type ConfigChange = Change;
+export type RunAttempt = Attempt;
+export type RunDetail = RunAnswer;
+export type EpisodeDetail = EpisodeAnswer;
+export type SampleRow = OneSampleAnswer;
+export type SampleHistory = HistoryAnswer;
+export type Cost = CostAnswer;
+export type Media = SentMedia;
+
+/** A stretch of one stage on the timeline; `merged` short ones where they are too short to tell apart. */
+export interface Span {
+  lane: number;
+  depth: number;
+  name: number;
+  start: number;
+  end: number;
+  merged: number;
+}
+/** The timeline; null where nothing was timed. */
+export interface Timeline extends Omit<TimelineAnswer, "spans" | "since" | "until" | "first" | "last"> {
+  since: number;
+  until: number;
+  first: number;
+  last: number;
+  spans: Span[];
+}
+
+/** What a static copy says besides. */
+export interface Hello extends LiveHello {
+  static?: { made: number; points: number; note: string };
+}
+
+/** A metric of a group, or a configuration that differs inside it. */
+export interface GroupCell {
+  centre?: Num;
+  low?: Num;
+  high?: Num;
+  n?: number;
+  method?: string;
+  sentence?: string;
+  distinct?: number;
+  values?: Cell[];
+}
+
+export interface SectionRow {
+  kind: "section";
+  id: string;
+  name: string;
+  runs: number;
+  live: number;
+  total: { [clock: string]: number } | null;
+}
+
+export interface GroupRow {
+  kind: "group";
+  id: string;
+  name: string;
+  values: { [column: string]: Cell };
+  runs: string[];
+  status: { [status: string]: number };
+  cells: { [column: string]: Cell | GroupCell };
+  open: boolean;
+  section: string;
+}
+
+export interface RunRow {
+  kind: "run";
+  run: string;
+  id: string;
+  project: string;
+  name: string;
+  seed: number | null;
+  group: string | null;
+  status: string;
+  created: number;
+  ended: number | null;
+  updated: number;
+  host: string;
+  tags: string[];
+  notes: string;
+  archived: boolean;
+  attempts: number;
+  x: string;
+  at: number | null;
+  total: number | null;
+  cells: { [column: string]: Cell };
+  member_of: string | null;
+  alerts: number;
+}
+
+/** A row of the runs table with nothing left out. */
+export type Row = SectionRow | GroupRow | RunRow;
+
+export interface RunsAnswer extends Omit<import("./schema.ts").RunsAnswer, "rows"> {
+  rows: Row[];
+}
+
+export interface GroupOf {
+  name: string;
+  runs: string[];
+}
+
+export interface CurvesQuery {
+  groups: GroupOf[];
+  keys: string[];
+  x?: string | null;
+  points?: number;
+  start?: number;
+  stop?: number;
+  statistic?: string;
+  level?: number;
+}
+
+export interface CompareQuery {
+  groups: GroupOf[];
+  key: string;
+  x?: string | null;
+  at?: number | null;
+  statistic?: string;
+  level?: number;
+  plan?: number[] | null;
+}
+
+export interface CompareAnswer {
+  key: string;
+  x: string;
+  at: Num;
+  at_why: string;
+  statistic: string;
+  level: number;
+  sentence: string;
+  notes: string[];
+  groups: {
+    name: string;
+    runs: string[];
+    n: number;
+    missing: { run: string; why: string }[];
+    centre: Num;
+    low: Num;
+    high: Num;
+    method: string;
+    claim: Num;
+    sentence: string;
+    seeds: { run: string; seed: number | null; value: Num }[];
+  }[];
+  pairs: {
+    a: string;
+    b: string;
+    verdict: string;
+    sentence: string;
+    difference: Num;
+    low: Num;
+    high: Num;
+    better: Num;
+    better_low: Num;
+    better_high: Num;
+    look: string | null;
+  }[];
+  profile: { tau: number[]; groups: { [name: string]: Num[] } } | null;
+  parted: { x: number[]; a: string; b: string; centre: Num[]; low: Num[]; high: Num[]; sentence: string } | null;
+  plan: { group: string; n: number; next_look: Num; sd: Num; probability: Num; todo: string; command: string | null }[];
+  took_ms: number;
+}
+
+export interface DiffAnswer {
+  rows: { path: string; values: Cell[]; differs: boolean }[];
+  equal: number;
+  git: Cell[];
+  took_ms: number;
+}
