@@ -9,11 +9,26 @@ import { hear, watch } from "./live.ts";
 
 const chosen = word("run");
 
+const LOOK = 8;
+
+/** The newest run that has rows in `table`, or the newest of all where none of the first few has. */
+async function newestWith(table: string | null): Promise<string> {
+  const { rows } = await source.runs({ limit: LOOK, sections: false, columns: [] });
+  const runs = rows.filter((row): row is RunRow => row.kind === "run").map((row) => row.run);
+  if (table !== null) {
+    for (const run of runs) {
+      const detail = await source.run(run).catch(() => null);
+      if ((detail?.tables[table] ?? 0) > 0) return run;
+    }
+  }
+  return runs[0] ?? "";
+}
+
 /** The run that is open on this page, and what is known of it; `run` is null while that is being found out. */
-export function useRun(): { run: string | null; detail: Answer<RunDetail>; none: boolean } {
+export function useRun(table: string | null = null): { run: string | null; detail: Answer<RunDetail>; none: boolean } {
   const said = chosen.value;
-  const newest = useAnswer(said === "" ? "newest" : null, () => source.runs({ limit: 5, sections: false, columns: [] }));
-  const first = newest.value?.rows.find((row): row is RunRow => row.kind === "run")?.run ?? "";
+  const newest = useAnswer(said === "" ? "newest" : null, () => newestWith(table));
+  const first = newest.value ?? "";
   useEffect(() => {
     if (said === "" && first !== "") say({ run: first });
   }, [said, first]);

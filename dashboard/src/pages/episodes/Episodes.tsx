@@ -13,7 +13,7 @@ import { OneEpisode } from "./OneEpisode.tsx";
 const episode = computed(() => address.value.words.get("episode") ?? "");
 
 export function Episodes() {
-  const { run, detail, none } = useRun();
+  const { run, detail, none } = useRun("episodes");
   const has = detail.value?.tables["episodes"];
   return (
     <>

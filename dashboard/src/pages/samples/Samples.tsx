@@ -9,7 +9,7 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
-import { Empty, Failure } from "../../parts/Say.tsx";
+import { Empty, Failure, Waiting } from "../../parts/Say.tsx";
 import { joined, list, say, word } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
@@ -30,7 +30,7 @@ const tab = word("tab");
 type Answer = SamplesAnswer & { all: number };
 
 export function Samples() {
-  const { run, detail, none } = useRun();
+  const { run, detail, none } = useRun("samples");
   const has = detail.value?.tables["samples"];
   return (
     <>
@@ -129,7 +129,9 @@ function List({ run }: { run: string }) {
         <Field grow mono value={where.value} label="Condition" placeholder="reward < 0.5 and train_iter > 20" bad={rows.error.value?.code === "bad_input"} onSay={(text) => say({ where: text })} wait={500} />
       </div>
       {rows.error.value && <div class="pad"><Failure error={rows.error.value} again={() => void rows.again()} /></div>}
-      {answer && answer.total === 0 ? (
+      {!answer && !rows.error.value ? (
+        <Waiting what="samples" />
+      ) : answer && answer.total === 0 ? (
         <Empty title={`None of ${count(answer.all)} samples fit`}><button class="btn" type="button" onClick={() => say({ q: "", where: "" })}>Show all</button></Empty>
       ) : (
         <Grid label="Table of samples" columns={columns} total={rows.total.value} row={(i) => rows.row(i)} onSeen={see} active={active.value} rowClass={({ id }) => (id === row.value ? "chosen" : "")} onOpen={({ id }, i) => { active.value = i; open(id); }} class="completions" />

@@ -24,7 +24,7 @@ const unit = word("unit", "seconds");
 const hidden = signal<readonly string[]>([]);
 
 export function Timings() {
-  const { run, detail, none } = useRun();
+  const { run, detail, none } = useRun("timings");
   const news = useNews(run, ["timings", "metrics"], 4000);
   const told = useAnswer(run && `${run} ${news}`, () => source.timings(run as string, null));
   const cost = useAnswer(run && `${run} cost ${news}`, () => source.cost(run as string));
