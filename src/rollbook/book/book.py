@@ -34,16 +34,17 @@ from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.scan import Scan, scan_of
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
-from rollbook.book.sql import Database, unique_samples
+from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
-from rollbook.storage.columns import arrays, in_microseconds, take_table, to_numpy
+from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.storage.history import Attempts, CheckpointRow, History
 from rollbook.tables import FORWARDED, TABLES
 
@@ -70,7 +71,7 @@ class Book:
         self._info: dict[str, Any] = manifest.read(self._folder)
         self._info_stamp = self._stamp()
         self.files = RunFiles(self._folder)
-        self._database = Database(self.table)
+        self._database = Database(self._scan, os.path.abspath(layout.data_folder(self._folder)))
 
     def __repr__(self) -> str:
         return f"Book({self._folder!r})"
@@ -344,9 +345,16 @@ class Book:
 
         return in_microseconds(self.files.read([name], work))
 
-    def episodes(self, attempts: Attempts = "effective") -> pa.Table:
-        """The episodes, one row each."""
-        return self.table("episodes", attempts)
+    def episodes(
+        self,
+        attempts: Attempts = "effective",
+        *,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """The episodes, one row each; `where`, `order_by` and `limit` as for `samples`."""
+        return self._asked("episodes", where, order_by, limit, attempts)
 
     def episode(self, which: str) -> Episode:
         """One episode, with its steps, rewards, media and alerts.
@@ -380,15 +388,23 @@ class Book:
           unique: one row for each different item: its newest one, with `times_seen`, `first_seen` and `last_seen`
             (batches) and `first_time`; `time` is when it was seen last. `where` is about these rows.
         """
-        table = self.table("samples", attempts)
-        if not (where or order_by or unique):
-            return table if limit is None else table.slice(0, limit)
-        source = unique_samples(table.column_names) if unique else "samples"
-        query = f"select * from {source}"
-        query += f" where {where}" if where else ""
-        query += f" order by {order_by}" if order_by else ""
-        query += f" limit {int(limit)}" if limit is not None else ""
-        return Database(lambda name: table).arrow(query, ["samples"])
+        return self._asked("samples", where, order_by, limit, attempts, unique=unique)
+
+    def _asked(
+        self, table: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts,
+        *, unique: bool = False,
+    ) -> pa.Table:  # fmt: skip
+        """Rows of a table that a condition in SQL holds for."""
+        if where is None and order_by is None and limit is None and not unique:
+            return self.table(table, attempts)
+        condition = "" if where is None else f" where {one_condition(where)}"
+        order = '"time"' if order_by is None else one_order(order_by)
+        scan = self._scan(table, attempts)
+        source = unique_samples(scan.columns) if unique else table
+        most = "" if limit is None else f" limit {int(limit)}"
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        database = Database(lambda name: scan if name == table else self._scan(name, attempts), folder)
+        return in_utc(database.arrow(f"select * from {source}{condition} order by {order}{most}", self._tables()))
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """How long stages took: name (a/b for nested ones) and seconds."""
@@ -474,12 +490,25 @@ class Book:
         run = self.context(pieces, "effective")
         return read_near(table, pieces, run, clock, value, rows)
 
-    def sql(self, query: str) -> Any:
-        """The answer of DuckDB to a query over this run's tables, as a relation that is good as long as the book is.
+    def sql(self, query: str, *, unlocked: bool = False) -> Any:
+        """The answer of DuckDB to a query over this run's tables, as a relation.
 
-        Tables are named as the methods are: metrics, episodes, … Keys with a slash need quotes: "train/return".
+        Tables are named as the methods are: metrics, episodes, … Keys with a slash need quotes: "train/return". Times
+        are in UTC, without a zone. Of large tables the columns and blocks are read that the query needs.
+
+        Args:
+          query: one that asks: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE, PIVOT, EXPLAIN.
+          unlocked: let it do more than ask: reach other files and the network, and change settings.
+        Raises:
+          BadInput: DuckDB does not understand it, or it does more than ask and is not `unlocked`.
         """
-        return self._database.sql(query, self._tables())
+        return self._database.sql(query, self._tables(), unlocked=unlocked)
+
+    def _scan(self, table: str, attempts: Attempts = "effective") -> Scan:
+        def work(found: dict[str, Pieces]) -> Scan:
+            return scan_of(table, found[table], self.context(found[table], attempts))
+
+        return self.files.read([table], work)
 
     def tail(
         self, from_start: bool = False, poll_seconds: float = 0.2, stop: Callable[[], bool] | None = None

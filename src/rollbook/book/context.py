@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from rollbook.book.pieces import Piece
 from rollbook.storage.history import Attempts, History
 
-__all__ = ["Context"]
+__all__ = ["Context", "counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,17 @@ class Context:
     attempts: Attempts
     main_writers: frozenset[str]
     x: str = ""
+
+
+def counts(piece: Piece, run: Context) -> bool | None:
+    """Whether all rows of a piece are chosen, none of them, or (None) some."""
+    if run.history.chooses_all(run.attempts):
+        return True
+    meta = piece.meta
+    if any(meta.get(name) is None for name in ("attempt", "writer", "lane", "at")):
+        return None
+    if not piece.is_whole:
+        return None
+    ends = np.array([meta["first_seq"], meta["last_seq"]]), np.array([meta["first_time"], meta["last_time"]])
+    mask = run.history.mask(run.attempts, meta["attempt"], meta["writer"], meta["lane"], *ends, meta["at"])
+    return True if mask is None or mask.all() else None if mask.any() else False

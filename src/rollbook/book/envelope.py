@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.book.context import Context
+from rollbook.book.context import Context, counts
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.select import resolve_keys, select_metrics
@@ -130,10 +130,10 @@ def _buckets(
     scale = 1e9 if axis == _TIME else 1.0
     low = -np.inf if start is None else start * scale
     high = np.inf if stop is None else stop * scale
-    counts = _effective(piece, run)
-    if counts is False:
+    whole = counts(piece, run)
+    if whole is False:
         return
-    if counts is True and piece.is_whole and not piece.is_long:
+    if whole is True and piece.is_whole and not piece.is_long:
         pyramid = _pyramid(piece, run)
         column = piece.column_of(key)
         if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
@@ -141,26 +141,12 @@ def _buckets(
             if found is not None:
                 yield from found
                 return
-    for x, values in _rows(piece, run, key, label, axis, low, high, counts is True):
+    for x, values in _rows(piece, run, key, label, axis, low, high, whole is True):
         kept = (x >= low) & (x < high)
         if not kept.all():
             x, values = x[kept], values[kept]
         if len(x):
             yield _coarse(Buckets.of_rows(x, values), points)
-
-
-def _effective(piece: Piece, run: Context) -> bool | None:
-    """Whether all rows of a piece are chosen, none of them, or (None) some."""
-    if run.history.chooses_all(run.attempts):
-        return True
-    meta = piece.meta
-    if any(meta.get(name) is None for name in ("attempt", "writer", "lane", "at")):
-        return None
-    if not piece.is_whole:
-        return None
-    ends = np.array([meta["first_seq"], meta["last_seq"]]), np.array([meta["first_time"], meta["last_time"]])
-    mask = run.history.mask(run.attempts, meta["attempt"], meta["writer"], meta["lane"], *ends, meta["at"])
-    return True if mask is None or mask.all() else None if mask.any() else False
 
 
 def _pyramid(piece: Piece, run: Context) -> Pyramid | None:

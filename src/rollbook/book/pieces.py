@@ -63,6 +63,11 @@ class Piece:
         return self.part is not None and self._limit is None
 
     @property
+    def is_waiting(self) -> bool:
+        """Values of its rows may stand elsewhere: they came from a device after it was sealed."""
+        return bool(self._fills) and bool(self.meta.get("deferred"))
+
+    @property
     def is_long(self) -> bool:
         """Rows of metrics with one line a value."""
         return bool(self.meta["group"][0] == "R")

@@ -1,7 +1,11 @@
-"""SQL over the tables of one run, by DuckDB, without copying them."""
+"""SQL over the tables of one run, by DuckDB, which reads from the sealed files what a query needs.
+
+A query asks and changes nothing: it reaches no file but those of the run, no network and no setting, unless `unlocked`.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,9 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from rollbook._optional import need
-from rollbook.errors import BadInput
+from rollbook.book.scan import Scan, literal, quoted
+from rollbook.errors import BadInput, Damaged
 
-__all__ = ["Database", "named_tables", "unique_samples"]
+__all__ = ["Database", "named_tables", "one_condition", "one_order", "unique_samples"]
+
+_TRIES = 20
 
 
 def named_tables(query: str, tables: Iterable[str]) -> list[str]:
@@ -35,32 +42,92 @@ def unique_samples(columns: Iterable[str]) -> str:
     return f"(select * exclude (place) from ({rows}) where place = 1) as unique_samples"
 
 
+def one_condition(text: str) -> str:
+    """A condition that may be pasted after `where`: it is one expression and nothing else.
+
+    Raises:
+      BadInput: it is more, or none.
+    """
+    node = _parsed(f"select (\n{text}\n)", text, "one condition")
+    if node.get("select_list") is None or len(node["select_list"]) != 1 or _goes_on(node) or node.get("modifiers"):
+        raise BadInput(f"{text!r:.200} is not one condition: it goes on behind its end. Write one, such as reward > 1")
+    return f"(\n{text}\n)"
+
+
+def one_order(text: str) -> str:
+    """What may be pasted after `order by`: columns or expressions to order by, and nothing else.
+
+    Raises:
+      BadInput: it is more, or none.
+    """
+    node = _parsed(f"select 1 order by\n{text}\n", text, "an order")
+    kinds = [modifier.get("type") for modifier in node.get("modifiers") or ()]
+    if kinds != ["ORDER_MODIFIER"] or _goes_on(node) or len(node.get("select_list") or ()) != 1:
+        raise BadInput(f"{text!r:.200} is not an order alone. Write columns, such as reward desc, batch")
+    return f"\n{text}\n"
+
+
+def _parsed(query: str, text: str, what: str) -> dict[str, Any]:
+    """What DuckDB's own parser makes of a query of one statement."""
+    duckdb = need("duckdb", extra="sql", why="a condition in SQL")
+    with duckdb.connect() as connection:
+        try:
+            answer = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
+        except duckdb.Error as err:
+            raise BadInput(f"{text!r:.200} cannot be read as {what}: {err}") from None
+    found = json.loads(answer[0]) if answer else {}
+    if found.get("error"):
+        raise BadInput(f"{text!r:.200} cannot be read as {what}: {found.get('error_message')}. {_QUOTES}")
+    statements = found.get("statements") or []
+    if len(statements) != 1 or statements[0]["node"].get("type") != "SELECT_NODE":
+        raise BadInput(f"{text!r:.200} is not {what}: it is {len(statements)} statements")
+    return dict(statements[0]["node"])
+
+
+def _goes_on(node: dict[str, Any]) -> bool:
+    source = (node.get("from_table") or {}).get("type", "EMPTY")
+    more = ("where_clause", "having", "qualify", "sample")
+    groups = node.get("group_expressions") or node.get("group_sets")
+    return source != "EMPTY" or bool(groups) or any(node.get(name) for name in more)
+
+
 class Database:
     """An in-memory DuckDB with a view for each table that a query names.
 
-    Relations stay good as long as this object does; a later query sees the tables anew.
+    Answers are kept, so they stay good whatever happens to the files; a later query sees the tables anew.
 
     Args:
-      read: gives a table by name.
+      scan: gives a table by name.
+      folder: the only folder whose files may be read.
     """
 
-    def __init__(self, read: Callable[[str], pa.Table]) -> None:
-        self._read = read
-        self._connection: Any = None
+    def __init__(self, scan: Callable[[str], Scan], folder: str) -> None:
+        self._scan, self._folder = scan, folder
+        self._connections: dict[bool, Any] = {}
 
-    def sql(self, query: str, tables: Iterable[str]) -> Any:
-        """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.fetch_arrow_table()`.
+    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False) -> Any:
+        """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Raises:
-          BadInput: DuckDB does not understand the query; its words follow.
+          BadInput: DuckDB does not understand the query, or it does more than ask; its words follow.
         """
         duckdb = need("duckdb", extra="sql", why="sql()")
-        if self._connection is None:
-            self._connection = duckdb.connect()
-        for name in named_tables(query, tables):
-            self._connection.register(name, self._read(name))
-        with _said_plainly(duckdb):
-            return self._connection.sql(query)
+        connection = self._connection(duckdb, unlocked)
+        if not unlocked:
+            with _said_plainly(duckdb):
+                _check_that_it_asks(duckdb, connection, query)
+        known = list(tables)
+        for tries in range(_TRIES):
+            for name in named_tables(query, known):
+                self._show(connection, name)
+            try:
+                with _said_plainly(duckdb):
+                    relation = connection.sql(query)
+                    return None if relation is None else _kept(relation)
+            except duckdb.IOException as err:  # a part was merged into another one meanwhile
+                if tries + 1 == _TRIES:
+                    raise Damaged(f"{self._folder}: the query found its files gone or damaged: {err}") from None
+        raise AssertionError("unreachable")
 
     def arrow(self, query: str, tables: Iterable[str]) -> pa.Table:
         """The answer as an Arrow table."""
@@ -69,14 +136,69 @@ class Database:
         with _said_plainly(need("duckdb", extra="sql", why="sql()")):
             return convert()
 
+    def _connection(self, duckdb: Any, unlocked: bool) -> Any:
+        if unlocked not in self._connections:
+            connection = duckdb.connect(config={"python_enable_replacements": unlocked})
+            connection.execute("set TimeZone = 'UTC'")
+            if not unlocked:
+                connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
+                connection.execute("set enable_external_access = false")
+                connection.execute("set lock_configuration = true")
+            self._connections[unlocked] = connection
+        return self._connections[unlocked]
+
+    def _show(self, connection: Any, name: str) -> None:
+        """A view of the table as it is now."""
+        scan = self._scan(name)
+        rest = f"rest of {name}"
+        connection.register(rest, scan.rest)
+        columns = ", ".join(map(quoted, scan.columns))
+        sources = [*scan.queries, f"select * from {quoted(rest)}"]
+        together = " union all by name ".join(sources)
+        connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
+
+
+_ASKING = ("SELECT", "MULTI")  # a PIVOT is several statements for DuckDB
+_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
+
+
+def _check_that_it_asks(duckdb: Any, connection: Any, query: str) -> None:
+    """Refuse whatever is no question: COPY could write over the very files that it may read."""
+    for statement in connection.extract_statements(query):
+        kind = statement.type.name
+        if kind == "EXPLAIN":
+            inner = _EXPLAIN.sub("", statement.query, count=1)
+            kinds = [each.type.name for each in connection.extract_statements(inner)]
+            kind = next((each for each in kinds if each not in _ASKING), "SELECT")
+        if kind not in _ASKING:
+            raise BadInput(
+                f"a query only asks, and this one has {kind}. If it is meant, say sql(…, unlocked=True) or "
+                "`rollbook sql --unlocked`: it may then read and write files like any program"
+            )
+
+
+def _kept(relation: Any) -> Any:
+    """The relation with its answer, computed now."""
+    materialize = getattr(relation, "materialize", None)
+    if materialize is not None:
+        return materialize()
+    return relation.execute()
+
+
+_QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double quotes: "train/return"'
+
 
 @contextmanager
 def _said_plainly(duckdb: Any) -> Iterator[None]:
     """DuckDB's complaints about a query as a mistake in the input."""
     try:
         yield
-    except duckdb.Error as err:
+    except duckdb.PermissionException as err:
         raise BadInput(
-            f"the query cannot be answered: {str(err).strip()}\nA key with a slash, and a name that is a word of SQL, "
-            'needs double quotes: "train/return"'
+            f"the query reaches outside the run: {str(err).strip()}\nIf that is meant, say sql(…, unlocked=True) or "
+            "`rollbook sql --unlocked`"
         ) from None
+    except duckdb.IOException:
+        raise
+    except duckdb.Error as err:
+        raise BadInput(f"the query cannot be answered: {str(err).strip()}\n{_QUOTES}") from None

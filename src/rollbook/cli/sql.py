@@ -13,8 +13,9 @@ from rollbook.cli.output import print_arrow
 @click.argument("query")
 @dir_option
 @click.option("--limit", default=1000, show_default=True, help="How many rows to print at most.")
+@click.option("--unlocked", is_flag=True, help="Let the query reach other files, write, and change settings.")
 @format_options
-def sql(run: str, query: str, root: str, limit: int, as_json: bool, as_csv: bool) -> None:
+def sql(run: str, query: str, root: str, limit: int, unlocked: bool, as_json: bool, as_csv: bool) -> None:
     """Ask a run a question in SQL (DuckDB). Every table is a view: metrics, episodes, steps, samples, timings, …
 
     \b
@@ -26,7 +27,7 @@ def sql(run: str, query: str, root: str, limit: int, as_json: bool, as_csv: bool
     import duckdb
 
     try:
-        table = find_book(run, root).sql(query).to_arrow_table()
+        table = find_book(run, root).sql(query, unlocked=unlocked).to_arrow_table()
     except duckdb.Error as err:
         raise click.ClickException(f"DuckDB says: {err}") from None
     print_arrow(table, as_json=as_json, as_csv=as_csv, limit=limit)

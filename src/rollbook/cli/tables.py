@@ -115,10 +115,8 @@ def samples(
 
 def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit: int) -> tuple[pyarrow.Table, bool]:
     """At most `limit` rows, and whether there are more."""
-    query = f"select * from {table}"
-    query += f" where {where}" if where else ""
-    query += f" order by {order_by}" if order_by else ""
-    found = book.sql(f"{query} limit {int(limit) + 1}").to_arrow_table()
+    ask = book.samples if table == "samples" else book.episodes
+    found = ask(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
     return found.slice(0, limit), found.num_rows > limit
 
 

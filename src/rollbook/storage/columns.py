@@ -29,6 +29,7 @@ __all__ = [
     "from_json",
     "from_numpy",
     "in_microseconds",
+    "in_utc",
     "integers",
     "join_tables",
     "null_array",
@@ -258,6 +259,16 @@ def in_microseconds(table: pa.Table) -> pa.Table:
     place = table.column_names.index("time")
     values, valid = to_numpy(table.column(place))
     return table.set_column(place, "time", from_numpy(values // 1000, valid, pa.timestamp("us", tz="UTC")))
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """The table with its times, which have no zone, as times in UTC."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz is None:
+            values, valid = to_numpy(table.column(place))
+            kind = pa.timestamp(field.type.unit, tz="UTC")
+            table = table.set_column(place, field.name, from_numpy(values, valid, kind))
+    return table
 
 
 def arrays(table: pa.Table) -> dict[str, NDArray]:
