@@ -18,7 +18,7 @@ from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.storage.columns import common_type, from_numpy, to_numpy
 from rollbook.storage.layout import CONSTANTS, RESERVED, value_name
 
-__all__ = ["Scan", "literal", "quoted", "scan_of"]
+__all__ = ["Scan", "literal", "quoted", "scan_of", "scan_of_table"]
 
 MANY_ROWS = 50_000
 """Parts of tables of fewer rows are read as they are: they have an order in time, and cost little."""
@@ -103,9 +103,18 @@ def _rest(table: str, pieces: Pieces, run: Context) -> pa.Table:
         rows = read_metrics_rows(pieces, run.clocks, run.history, run.attempts)
     else:
         rows = read_table(table, pieces, run.clocks, run.history, run.attempts)
+    return _without_zone(rows)
+
+
+def scan_of_table(rows: pa.Table) -> Scan:
+    """A table that is in memory, for SQL."""
+    return Scan([], _without_zone(rows), rows.column_names)
+
+
+def _without_zone(rows: pa.Table) -> pa.Table:
+    """With times in UTC that have no zone: Python gets them from DuckDB without pytz."""
     for place, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            # Times without a zone, in UTC: Python gets them from DuckDB without pytz.
             cells, valid = to_numpy(rows.column(place))
             unit = 1000 if field.type.unit == "ns" else 1
             rows = rows.set_column(place, field.name, from_numpy(cells // unit, valid, pa.timestamp("us")))

@@ -98,7 +98,7 @@ class Database:
 
     Args:
       scan: gives a table by name.
-      folder: the only folder whose files may be read.
+      folder: the only folder whose files may be read; "" for none.
     """
 
     def __init__(self, scan: Callable[[str], Scan], folder: str) -> None:
@@ -141,7 +141,8 @@ class Database:
             connection = duckdb.connect(config={"python_enable_replacements": unlocked})
             connection.execute("set TimeZone = 'UTC'")
             if not unlocked:
-                connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
+                if self._folder:
+                    connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
                 connection.execute("set enable_external_access = false")
                 connection.execute("set lock_configuration = true")
             self._connections[unlocked] = connection

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.book import Book
+from rollbook.book.scan import scan_of_table
 from rollbook.book.sql import Database
 from rollbook.errors import UnknownKey
 from rollbook.runs.fields import column_of, field_names, value_at
@@ -29,7 +30,7 @@ _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "s
 def ask(rows: Sequence[Mapping[str, Any]], query: str) -> Any:
     """See `RunSet.sql`."""
     names = dict.fromkeys([*TABLES, *(name for row in rows for name in table_names(str(row["path"]))), "runs"])
-    return Database(lambda table: _table(rows, table, query)).sql(query, names)
+    return Database(lambda table: scan_of_table(_table(rows, table, query)), "").sql(query, names)
 
 
 def _table(rows: Sequence[Mapping[str, Any]], table: str, query: str) -> pa.Table:
