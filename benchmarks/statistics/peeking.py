@@ -1,6 +1,6 @@
 """Verdicts that are looked at after every seed, by the project's own `Study`: false winners, power, seeds used.
 
-    python -m benchmarks.statistics.peeking [studies] [--only CASE]     10,000 studies: about an hour on one core
+    python -m benchmarks.statistics.peeking [studies] [--only CASE]     10,000 studies: about 40 minutes of one core
 
 Every study is a `Study` of the default plan that is looked at after each seed from 5 to 22. Beside it stands what
 people do: Welch's test at 5 % after each seed. Evidence is looked at after each pair up to 60 seeds an arm.

@@ -42,6 +42,8 @@ _TOGETHER = 20
 """Blocks of draws that are worked on at once: 1,000 draws fill matrices and stay in the cache."""
 _MANY = 400
 """From so many runs on windows are cheaper than all values."""
+_WIDE = 4_000
+"""Counts in a row that are cumulated at once; shorter rows cost more in calls than in sums."""
 _SDS = 3.5
 """Half a window, in standard deviations of a cut point: wider costs more than the few resamples that leave it."""
 
@@ -267,10 +269,15 @@ class _Sorted:
 
     def _by_all(self, layer: _Layer, points: slice, counts_VB: Counts) -> Floats:
         """Sums of the middle values from counts cumulated over all sorted values: [B, some points]."""
-        totals = np.empty((counts_VB.shape[1], points.stop - points.start))
-        for place, point in enumerate(range(points.start, points.stop)):
-            inside = _cumulated(counts_VB[self.order[:, point]])
-            totals[:, place] = self._sum_inside(layer.units[:, point], inside)
+        draws = counts_VB.shape[1]
+        totals = np.empty((draws, points.stop - points.start))
+        together = max(1, _WIDE // draws)  # points beside each other, so that rows are long
+        for begin in range(points.start, points.stop, together):
+            chosen = slice(begin, min(begin + together, points.stop))
+            inside = counts_VB[self.order[:, chosen]]  # [V, some points, B]
+            _cumulated(inside.reshape(self.size, -1))
+            for point in range(chosen.start, chosen.stop):
+                totals[:, point - points.start] = self._sum_inside(layer.units[:, point], inside[:, point - begin])
         return totals
 
     def _sum_inside(self, units: Floats, cumulated_VB: Counts) -> Floats:

@@ -181,8 +181,9 @@ def _all_splits(size: int, chosen: int) -> Bools:
 
 
 def _some_splits(size: int, chosen: int, draws: int, rng: np.random.Generator) -> Bools:
-    ranks = np.argsort(rng.random((draws, size)), axis=1)
-    return np.asarray(ranks < chosen)
+    members = np.zeros((draws, size), dtype=np.bool_)
+    np.put_along_axis(members, np.argpartition(rng.random((draws, size)), chosen - 1, axis=1)[:, :chosen], True, axis=1)
+    return members
 
 
 def _studentised(ordered: Floats, members_SN: Bools, centre: str) -> tuple[Floats, Floats, Floats]:
