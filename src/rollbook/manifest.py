@@ -37,6 +37,7 @@ __all__ = [
     "chain",
     "clean",
     "close_origin",
+    "damage",
     "difference",
     "differences",
     "edit",
@@ -123,6 +124,11 @@ def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
         return read(folder)
     except (NotARun, NewerFormat):
         return {}
+
+
+def damage(folder: str | os.PathLike[str]) -> list[str]:
+    """What is wrong with single fields of a run.json that can be read as a whole, a sentence each."""
+    return clean(files.read_json(path_of(folder)))[1]
 
 
 def write(folder: str | os.PathLike[str], fields: Mapping[str, Any], *, durable: bool = False) -> None:

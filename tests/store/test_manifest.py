@@ -17,6 +17,7 @@ import rollbook
 from rollbook import manifest
 from rollbook.cli.app import app as main
 from rollbook.errors import NotARun
+from rollbook.repair.doctor import repair, verify
 
 PAGE: dict[str, Any] = {
     "format": 1, "rollbook": "0.1.0", "id": "k3v9x2ab", "project": "p", "name": "n", "nonce": "x", "status": "finished",
@@ -165,3 +166,24 @@ def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
     history = History(PAGE, dict)
     assert set(history.chain) == {1, 2} == set(effective_until(tmp_path) or ())
     assert (effective_until(tmp_path) or {})[1] == history.chain[1].time == 5  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "damaged", [[], 3, "attempts", [{"n": "1"}], [{"n": 1, "cut": {"writers": 3}}, {"n": 2, "parent": 1}]]
+)
+def test_verify_names_damaged_lives_and_repair_makes_them_anew(damaged: Any, tmp_path: Path) -> None:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", seed=3) as run:
+        run.log({"x": 1.0}, env_step=1)
+        run.save_checkpoint({"w": 1})
+        run.log({"x": 2.0}, env_step=2)
+        run.restore()
+        run.log({"x": 3.0}, env_step=2)
+    page = json.loads((run.folder / "run.json").read_text())
+    put(run.folder, {**page, "attempts": damaged, "created": "yesterday"})
+    said = verify(run.folder)
+    assert [text for text in said if "attempt" in text]
+    assert [text for text in said if "created is not a time" in text]
+    assert "made anew" in " ".join(repair(run.folder))
+    assert verify(run.folder) == []
+    (book,) = rollbook.open(tmp_path)
+    assert (book.seed, len(book.attempts), book.metrics("x")["x"].to_pylist()) == (3, 2, [1.0, 3.0])

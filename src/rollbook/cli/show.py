@@ -9,6 +9,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import ago, clean, number, print_rows, remark, seconds
+from rollbook.files import read_json
 from rollbook.tables import TABLES
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def summary(book: Book) -> dict[str, Any]:
             for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
         },
         "drops": info.get("drops") or {},
+        "silent_sinks": {
+            name: str(trouble.get("words"))
+            for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()
+            if isinstance(trouble, dict)
+        },
         "problems": [str(problem) for problem in book.problems()],
     }
 
@@ -101,5 +107,7 @@ def print_summary(book: Book, *, as_json: bool = False) -> None:
         )
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")
+    for words in about["silent_sinks"].values():
+        remark(clean(words))
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")

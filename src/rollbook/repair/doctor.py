@@ -44,10 +44,9 @@ def _page(folder: str) -> Iterator[str]:
     except RollbookError as err:
         yield str(err)
         return
-    attempts = about.get("attempts")
-    if not isinstance(attempts, list) or not all(isinstance(entry, dict) for entry in attempts):
-        yield f"{folder}/run.json: its attempts are no list of objects, so rewinds cannot be followed"
-        return
+    for problem in manifest.damage(folder):
+        yield f"{folder}/run.json: {problem}; it is taken as missing"
+    attempts = about["attempts"]
     numbers = [entry.get("n") for entry in attempts]
     for entry in attempts:
         if entry.get("parent") is not None and entry["parent"] not in numbers:
@@ -204,7 +203,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     _refuse_if_live(folder, writers, force)
     done = _set_links_aside(folder)
     done += _repair_page(folder, writers)
-    is_new = _MADE_ANEW in done
+    is_new = _MADE_ANEW in done or _LIVES_ANEW in done
     done += _set_folders_aside(folder)
     for info in writers:
         done += _set_aside(folder, info)
@@ -253,6 +252,7 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
             )
 
 
+_LIVES_ANEW = "the attempts in run.json were damaged; made anew from what the writers say"
 _MADE_ANEW = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
 
 
@@ -266,6 +266,7 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     path = os.path.join(folder, "run.json")
     try:
         about = manifest.read(folder)
+        wrong = manifest.damage(folder)
     except NewerFormat:
         raise
     except NotARun:
@@ -274,6 +275,14 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
         about = rebuilt(folder, writers)
         manifest.write(folder, about, durable=True)
         yield _MADE_ANEW
+        wrong = []
+    if wrong:
+        keep_aside(folder, path)
+        if any(problem.startswith("attempt") for problem in wrong):
+            about["attempts"] = rebuilt(folder, writers)["attempts"]
+            yield _LIVES_ANEW
+        manifest.write(folder, about, durable=True)
+        yield f"run.json had fields that could not be used, and now is without them: {', '.join(wrong)}"
     if about.get("status") == "running":
         ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
         attempts = about.get("attempts")
