@@ -6,13 +6,14 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from rollbook.server.answering import Workers, answer_with, refusal
 from rollbook.server.built_page import BuiltPage
 from rollbook.server.guard import Guard
 from rollbook.server.hall import Hall
+from rollbook.server.live import Live
 from rollbook.server.openapi import document
 from rollbook.server.refusals import Refused
 from rollbook.server.routes import ENDPOINTS
@@ -39,13 +40,17 @@ def make_app(settings: Settings) -> ASGIApp:
     async def no_such(request: Request, _: Exception) -> Response:
         return refusal(Refused("not_found", f"there is no {request.method} {request.url.path!r:.100}"))
 
-    routes: list[BaseRoute] = [Route("/api/openapi.json", described, methods=["GET"])]
+    live = Live(hall)
+    routes: list[BaseRoute] = [
+        Route("/api/openapi.json", described, methods=["GET"]),
+        WebSocketRoute("/api/live", live.serve),
+    ]
     for endpoint in ENDPOINTS:
         routes.append(Route(endpoint.path, answer_with(endpoint, hall, workers), methods=[endpoint.method]))
     routes.append(Route("/api/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]))
     routes.append(Route("/{name:path}", shown, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})
-    app.state.hall = hall
+    app.state.hall, app.state.live = hall, live
     return Guard(app, settings)
 
 

@@ -75,10 +75,12 @@ class FactsShelf:
                     facts.extremes[key] = _extremes(book, key)
         return facts
 
-    def is_fresh(self, row: RunRow) -> bool:
+    def is_fresh(self, row: RunRow, extremes: Iterable[str] = ()) -> bool:
         """Whether a run's facts need no reading now."""
         facts = self._facts.get(row.folder)
-        return facts is not None and (not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS)
+        if facts is None or any(key in facts.latest and key not in facts.extremes for key in extremes):
+            return False
+        return not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS
 
     def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = ()) -> int:
         """Have facts read in the background; how many are to come."""

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 
-import numpy as np
-
+from rollbook import compare, stats
+from rollbook.errors import RollbookError
 from rollbook.server.cells import num
 from rollbook.server.schemas.common import Row
 
-__all__ = ["group_cell"]
+__all__ = ["centre_of", "group_cell"]
 
 
 def group_cell(values: Sequence[object], members: int) -> Row:
     """{centre, low, high, n, method, sentence} of the values of a group's members."""
-    known = np.array(sorted(float(v) for v in values if isinstance(v, (int, float)) and v == v), dtype=np.float64)
-    n = len(known)
-    cut = n // 4
-    centre = float(known[cut : n - cut].mean()) if n else None
-    left_out = members - n
-    sentence = f"IQM of {n} runs" if n > 1 else "one run" if n else "no run has it"
+    known = _finite(values)
+    if not known:
+        return {"centre": None, "low": None, "high": None, "n": 0, "method": "", "sentence": "no run has it"}
+    left_out = members - len(known)
+    centre, low, high, method, sentence = _interval(known)
     return {
-        "centre": num(centre) if centre is not None else None,
-        "low": None,
-        "high": None,
-        "n": n,
-        "method": "",
-        "sentence": sentence + (f"; {left_out} have no number here" if left_out and n else ""),
+        "centre": num(centre),
+        "low": num(low) if low is not None else None,
+        "high": num(high) if high is not None else None,
+        "n": len(known),
+        "method": method,
+        "sentence": sentence + (f" {left_out} of {members} runs have no number here." if left_out else ""),
     }
+
+
+def centre_of(values: Sequence[object]) -> float | None:
+    """The statistic alone, for sorting."""
+    known = _finite(values)
+    return float(stats.iqm(known)) if known else None
+
+
+def _finite(values: Sequence[object]) -> tuple[float, ...]:
+    return tuple(float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | None, str, str]:
+    entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
+    try:
+        comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")
+    except RollbookError as err:  # a number that no statistic takes
+        return float(stats.iqm(values)), None, None, "", str(err)
+    interval = comparison.groups[0].interval
+    assert interval is not None
+    return interval.estimate, interval.low, interval.high, interval.method, interval.sentence("IQM")

@@ -6,6 +6,7 @@ from rollbook.server import (
     alerts,
     boards,
     cause,
+    curves,
     edits,
     episodes,
     export_csv,
@@ -19,6 +20,7 @@ from rollbook.server import (
     sql,
     table_of_runs,
     timings,
+    verdicts,
 )
 
 __all__ = ["ENDPOINTS"]
@@ -28,6 +30,8 @@ ENDPOINTS = [
     *one_run.ENDPOINTS,
     *keys.ENDPOINTS,
     *series.ENDPOINTS,
+    *curves.ENDPOINTS,
+    *verdicts.ENDPOINTS,
     *alerts.ENDPOINTS,
     *cause.ENDPOINTS,
     *episodes.ENDPOINTS,

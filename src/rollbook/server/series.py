@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rollbook.book.book import Book
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
-from rollbook.errors import BadInput, RollbookError, UnknownKey
+from rollbook.errors import BadInput, RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
@@ -29,6 +29,11 @@ NDArray = npt.NDArray[Any]
 ROWS_A_POINT = 4
 """Up to so many rows a point are sent as they are: a zigzag of minima and maxima would show waves that are none."""
 _OVERVIEW = 512
+_FIRST_KEYS, _MORE_KEYS = 4, 16
+_NOTHING = "nothing"
+"""Stands in the shelf for a key that a run has not."""
+
+
 _TAIL = 0.05
 """Quantiles between which a curve's usual values lie."""
 
@@ -96,39 +101,32 @@ def check_range(start: float | None, stop: float | None) -> None:
 
 
 def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]) -> Iterator[bytes]:
+    """A frame a key; each run is read once for several keys, for few at first so that something can be drawn early."""
     reach = Reach(ask.x, ask.points, ask.start, ask.stop)
     if not keys or not rows:
         yield Frame().pack(last=True, took_ms=0.0)
-    for number, key in enumerate(keys):
+    place, size = 0, _FIRST_KEYS
+    while keys and rows and place < len(keys):
         began = time.perf_counter()
-        frame = Frame()
-        for row in rows:
-            frame.entries.append(_entry(hall, row, key, reach, ask.attempts, fields, frame))
-            if ask.ghosts:
-                frame.entries += _ghosts(hall, row, key, reach, fields, frame)
-        yield frame.pack(last=number + 1 == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
+        part = keys[place : place + size]
+        found = [read_series(hall, row, part, reach, ask.attempts) for row in rows]
+        for key in part:
+            frame = Frame()
+            for row, series in zip(rows, found, strict=True):
+                frame.entries.append(_entry(row, key, reach, series, fields, frame))
+                if ask.ghosts:
+                    frame.entries += _ghosts(hall, row, key, reach, fields, frame)
+            place += 1
+            yield frame.pack(last=place == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
+        size = _MORE_KEYS
 
 
-def _entry(
-    hall: Hall, row: RunRow, key: str, reach: Reach, attempts: Any, fields: list[str], frame: Frame
-) -> SeriesEntry:
-    try:
-        found, version = read_series(hall, row, key, reach, attempts)
-    except UnknownKey as err:
-        kind = "none"
-        missing = _lacks(hall, row, key)
-        error = None if missing else _said(err)
-        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind=kind, error=error)  # type: ignore[arg-type]
-    except (RollbookError, OSError) as err:
-        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind="none", error=_said(err))
-    entry = SeriesEntry(
-        run=row.key,
-        key=key,
-        x=plain(axis_name(reach.x, found.series.axis)),
-        kind="none",
-        span=found.span,
-        version=version,
-    )
+def _entry(row: RunRow, key: str, reach: Reach, read: Read, fields: list[str], frame: Frame) -> SeriesEntry:
+    found = read.found.get(key)
+    if found is None:
+        return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind="none", error=read.error, version=read.version)
+    x = plain(axis_name(reach.x, found.series.axis))
+    entry = SeriesEntry(run=row.key, key=key, x=x, kind="none", span=found.span, version=read.version)
     if found.span is None and reach.x is not None:
         entry.error = EntryError(
             code="unknown_key", message=f"no row of {key!r} has a reading of {reach.x!r}", hint="Choose another axis."
@@ -142,35 +140,44 @@ def axis_name(asked: str | None, used: str) -> str:
     return "relative" if asked == "relative" else used
 
 
-def _lacks(hall: Hall, row: RunRow, key: str) -> bool:
-    """Whether a run simply has no such key."""
-    try:
-        with hall.book(row) as book:
-            return key not in {*book.keys(), *book.canonical()}
-    except (RollbookError, OSError):
-        return False
-
-
 def _said(err: BaseException) -> EntryError:
     words = words_of(err)
     return EntryError(code=words.code, message=words.message, hint=words.hint)
 
 
-def read_series(hall: Hall, row: RunRow, key: str, reach: Reach, attempts: Any = "effective") -> tuple[Found, str]:
-    """A key of a run within reach, and the version of what it was read from.
+class Read(NamedTuple):
+    """What was read of a run.
 
-    Raises:
-      UnknownKey: the run has no such key or axis. RollbookError: it cannot be read.
+    Attributes:
+      found: key -> series, without the keys that the run has not.
+      version: of what it was read from; error: why nothing could be read.
     """
+
+    found: dict[str, Found]
+    version: str
+    error: EntryError | None
+
+
+def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Any = "effective") -> Read:
+    """Keys of a run within reach, those that are not known yet read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
-    known = ("series", row.folder, stamp, key, reach, which)
-    found = hall.shelf.get(known)
-    if found is None:
-        with hall.book(row) as book:
-            found = _read(book, key, reach, attempts, started(row))
-        hall.shelf.put(known, found, 40 * len(found.series) + 500)
-    return found, version_of(stamp)
+    known = {key: ("series", row.folder, stamp, key, reach, which) for key in keys}
+    found = {key: hall.shelf.get(word) for key, word in known.items()}
+    missing = [key for key, series in found.items() if series is None]
+    error = None
+    if missing:
+        try:
+            with hall.book(row) as book:
+                read = _read(book, missing, reach, attempts, started(row))
+        except (RollbookError, OSError) as err:
+            error, read = _said(err), {}
+        if error is None:
+            for key in missing:
+                found[key] = read.get(key, _NOTHING)
+                hall.shelf.put(known[key], found[key], 40 * len(read[key].series) + 500 if key in read else 200)
+    there = {key: series for key, series in found.items() if isinstance(series, Found)}
+    return Read(there, version_of(stamp), error)
 
 
 def started(row: RunRow) -> float:
@@ -184,26 +191,38 @@ def version_of(stamp: object) -> str:
     return hashlib.blake2b(repr(stamp).encode(), digest_size=6).hexdigest()
 
 
-def _read(book: Book, key: str, reach: Reach, attempts: Any, began: float) -> Found:
+def _read(book: Book, keys: list[str], reach: Reach, attempts: Any, began: float) -> dict[str, Found]:
     relative = reach.x == "relative"
     shift = began if relative else 0.0
     x = "time" if relative else reach.x
     start = None if reach.start is None else reach.start + shift
     stop = None if reach.stop is None else reach.stop + shift
     fine = reach.points * ROWS_A_POINT
-    series = book.series(key, x=x, points=fine, start=start, stop=stop, attempts=attempts)
-    is_raw = bool(np.all(series.count + (series.bad if series.bad is not None else 0) <= 1))
-    if not is_raw and int(series.count.sum()) + series.non_finite <= fine:
-        series, is_raw = book.series(key, x=x, start=start, stop=stop, attempts=attempts), True
-    elif not is_raw:
-        series = _coarser(series, reach.points, start, stop)
-    whole = series
+    fitting = book.batch(keys, x=x, points=fine, start=start, stop=stop, attempts=attempts)
+    raw = {key for key, series in fitting.items() if _is_raw(series)}
+    few = [key for key, series in fitting.items() if key not in raw and _rows_of(series) <= fine]
+    if few:
+        fitting.update(book.batch(few, x=x, start=start, stop=stop, attempts=attempts))
+        raw |= set(few)
+    whole = fitting
     if reach.start is not None or reach.stop is not None:
-        whole = book.series(key, x=x, points=_OVERVIEW, attempts=attempts)
-    if shift:
-        series = _shifted(series, shift)
-        whole = series if whole is series else _shifted(whole, shift)
-    return Found(series, is_raw, _ends(whole.x))
+        whole = book.batch(keys, x=x, points=_OVERVIEW, attempts=attempts)
+    found = {}
+    for key, series in fitting.items():
+        span = _ends(whole[key].x - shift if shift else whole[key].x) if key in whole else None
+        if key not in raw:
+            series = _coarser(series, reach.points, start, stop)
+        found[key] = Found(_shifted(series, shift) if shift else series, key in raw, span)
+    return found
+
+
+def _is_raw(series: Series) -> bool:
+    """Whether each point is one row."""
+    return bool(np.all(series.count + (series.bad if series.bad is not None else 0) <= 1))
+
+
+def _rows_of(series: Series) -> int:
+    return int(series.count.sum()) + series.non_finite
 
 
 def _coarser(series: Series, points: int, start: float | None, stop: float | None) -> Series:

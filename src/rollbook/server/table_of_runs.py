@@ -31,7 +31,7 @@ from rollbook.server.columns import (
 )
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.facts import Facts
-from rollbook.server.group_numbers import group_cell
+from rollbook.server.group_numbers import centre_of, group_cell
 from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.runs import (
@@ -151,9 +151,8 @@ def _flatten(shot: Snapshot, ask: RunsAsk, known: Callable[[RunRow], Facts | Non
     if not ask.archived:
         rows = [row for row in rows if not row.is_archived]
     if ask.filter and ask.filter.strip():
-        filtered = _filtered(rows, ask.filter, known)
-        result.hint = _hint(rows, ask.filter) if not filtered else None
-        rows = filtered
+        result.hint = _hint(rows, ask.filter)
+        rows = _filtered(rows, ask.filter, known) if result.hint is None else []
     if ask.search and ask.search.strip():
         words = ask.search.casefold().split()
         rows = [row for row in rows if all(word in _searchable(row) for word in words)]
@@ -219,8 +218,16 @@ def _filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | N
     try:
         chosen = holds(plain_text, [seen(row) for row in rows])
     except BadInput as err:
-        raise Refused("bad_input", str(err), "Texts stand in single quotes, names of keys in double ones.") from None
+        hint = "Between two conditions stands and or or; texts stand in single quotes."
+        raise Refused("bad_input", str(err), hint, _place(text, str(err))) from None
     return [row for row, wanted in zip(rows, chosen, strict=True) if wanted]
+
+
+def _place(text: str, said: str) -> int | None:
+    """Where a condition cannot be read, as far as the message names a word of it."""
+    found = re.search(r'at or near "([^"]+)"', said)
+    place = text.find(found[1]) if found else -1
+    return place if place >= 0 else None
 
 
 def _hint(rows: list[RunRow], text: str) -> str | None:
@@ -306,7 +313,7 @@ def _word(column: str, value: Any) -> str:
 def _group_value(group: _Group, column: str, known: Callable[[RunRow], Facts | None]) -> Any:
     values = [value_of(column, row, known(row)) for row in group.members]
     if is_metric(column):
-        return group_cell(values, len(values))["centre"]
+        return centre_of(values)
     there = [value for value in values if value is not None]
     if column in ("created", "updated", "ended"):
         return max(there, default=None)
@@ -332,7 +339,7 @@ def _read_ahead(hall: Hall, window: Sequence[Any], columns: Sequence[str]) -> in
             hall.facts.now(row, extremes)
         except Exception:  # one damaged run must not take the table away; its page says what is wrong
             continue
-    late = [row for row in late if not hall.facts.is_fresh(row)]
+    late = [row for row in late if not hall.facts.is_fresh(row, extremes)]
     return hall.facts.fetch(late, extremes) if late else 0
 
 
@@ -448,9 +455,10 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
                 facts = hall.facts.now(row)
             except Exception:  # a damaged run has no columns to offer
                 continue
-        have.update(facts.latest if facts is not None else ())
-    hall.facts.fetch([row for row in rows if hall.facts.known(row) is None])
+        have.update(list(facts.latest) if facts is not None else ())
+    unknown = [row for row in rows if hall.facts.known(row) is None]
     return ColumnsAnswer(
+        pending=hall.facts.fetch(unknown) if unknown else 0,
         config=_config_columns(rows, "config"),
         summary=_config_columns(rows, "summary"),
         metrics=[MetricColumn(key=plain(key), runs=n) for key, n in sorted(have.items())],

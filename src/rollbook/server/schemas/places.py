@@ -43,7 +43,6 @@ __all__ = [
     "LogsAnswer",
     "MediaAnswer",
     "MediaAsk",
-    "Parted",
     "PlanRow",
     "Profile",
     "QuietRule",
@@ -326,25 +325,27 @@ class CompareAsk(Ask, kw_only=True):
     """Which group is better.
 
     Attributes:
-      at: where on the axis; null: the last step that all reached.
-      plan: seed counts at which one looks; null: the usual plan.
+      at: up to where on the axis; null: what every finished run has reached.
+      score: how a run's values up to there become one number: "mean of the last 10%", "last", "max" …
+      floor: what a run that crashed is worth; null: it is left out, and said.
     """
 
     groups: list[Group]
     key: str
     x: str | None = None
     at: float | None = None
+    score: str = "mean of the last 10%"
     statistic: Literal["iqm", "mean", "median"] = "iqm"
-    level: float = 0.95
-    higher_is_better: bool = True
+    floor: float | None = None
 
 
 class SeedValue(msgspec.Struct, kw_only=True):
-    """What one run scores."""
+    """What one run scores; counted: whether that is among the scores (runs that go on or crashed are not)."""
 
     run: str
     seed: int | None
     value: Num
+    counted: bool
 
 
 class CompareGroup(msgspec.Struct, kw_only=True):
@@ -368,9 +369,9 @@ class ComparePair(msgspec.Struct, kw_only=True):
 
     Attributes:
       verdict: of a against b.
-      difference, low, high: of the statistic, a - b.
-      better, better_low, better_high: the probability that a run of a beats one of b.
-      look: which look of the plan this is.
+      difference: of the means, a - b; low, high: its repeated interval where there is a plan.
+      better: the probability that a run of a scores more than one of b.
+      evidence: against "both are alike"; may be looked at any time; `decides` is how much decides.
     """
 
     a: str
@@ -381,9 +382,8 @@ class ComparePair(msgspec.Struct, kw_only=True):
     low: Num
     high: Num
     better: Num
-    better_low: Num
-    better_high: Num
-    look: str | None
+    evidence: Num
+    decides: float
 
 
 class Profile(msgspec.Struct, kw_only=True):
@@ -393,26 +393,12 @@ class Profile(msgspec.Struct, kw_only=True):
     groups: dict[str, list[Num]]
 
 
-class Parted(msgspec.Struct, kw_only=True):
-    """When the first pair parted: the difference along training, with a band."""
-
-    a: str
-    b: str
-    x: list[float]
-    centre: list[Num]
-    low: list[Num]
-    high: list[Num]
-    sentence: str
-
-
 class PlanRow(msgspec.Struct, kw_only=True):
     """Whether a group has enough seeds."""
 
     group: str
     n: int
     sd: Num
-    next_look: int | None
-    probability: Num
     todo: str
 
 
@@ -423,6 +409,7 @@ class CompareAnswer(Answer, kw_only=True):
     x: str
     at: Num
     at_why: str
+    score: str
     statistic: str
     level: float
     sentence: str
@@ -430,7 +417,6 @@ class CompareAnswer(Answer, kw_only=True):
     groups: list[CompareGroup]
     pairs: list[ComparePair]
     profile: Profile | None
-    parted: Parted | None
     plan: list[PlanRow]
 
 
@@ -454,4 +440,3 @@ class DiffAnswer(Answer, kw_only=True):
     groups: list[str]
     rows: list[DiffRow]
     equal: int
-    git: list[Cell]

@@ -192,8 +192,9 @@ class MetricColumn(msgspec.Struct, kw_only=True):
 
 
 class ColumnsAnswer(Answer, kw_only=True):
-    """What can stand in the table."""
+    """What can stand in the table; pending: runs whose keys are still being read."""
 
+    pending: int
     config: list[ConfigColumn]
     summary: list[ConfigColumn]
     metrics: list[MetricColumn]

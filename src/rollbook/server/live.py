@@ -1,0 +1,285 @@
+"""Live: one socket a browser, on which the server says what changed among the things that are on screen.
+
+Nothing is looked at while nobody watches. While somebody does, one task looks at the folders once a second (runs that
+are being written) and at every run.json each few seconds, and each socket gets what it asked for and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from typing import Any, Literal
+
+import anyio.to_thread
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from rollbook.server.boards import boards_stamp
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import plain
+from rollbook.server.hall import Hall
+from rollbook.server.logs import log_path, new_lines
+from rollbook.server.readers import stamp_of
+from rollbook.server.refusals import Refused, words_of
+
+__all__ = ["Live", "Ping", "Watch"]
+
+log = logging.getLogger("rollbook.server")
+
+_LOOK_SECONDS = 0.5
+_RUN_SECONDS = 1.0
+_MOST_TOPICS = 500
+_MOST_CHANGED = 200
+_QUEUE = 1_000
+_GONE = 4429
+
+
+class Watch(msgspec.Struct, tag="watch", tag_field="type", forbid_unknown_fields=True):
+    """What is on screen: "runs", "boards", "run:<run>", "log:<run>:<name>". Replaces what was said before."""
+
+    topics: list[str]
+
+
+class Ping(msgspec.Struct, tag="ping", tag_field="type", forbid_unknown_fields=True):
+    """Are you there? Answered with the same number."""
+
+    n: int = 0
+
+
+_decoder = msgspec.json.Decoder(Watch | Ping)
+
+
+class _Listener:
+    """One socket: what it watches, and what is to be said to it."""
+
+    def __init__(self) -> None:
+        self.topics: frozenset[str] = frozenset()
+        self.queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_QUEUE)
+        self.logs: dict[str, int] = {}
+        self.lost = False
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Have something sent; a browser that does not listen is told later that it missed something."""
+        try:
+            self.queue.put_nowait(message)
+        except asyncio.QueueFull:
+            self.lost = True
+
+
+class Live:
+    """All sockets, and the one task that looks at the runs for them.
+
+    Args:
+      hall: the middle of the server.
+    """
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+        self._listeners: set[_Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._wake: asyncio.Event | None = None
+        self._stamps: dict[str, object] = {}
+        self._told: dict[str, float] = {}
+        self._boards = 0
+        self._known: dict[str, str] | None = None
+        self._facts_version = -1
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether the folders are being looked at."""
+        return self._task is not None and not self._task.done()
+
+    async def serve(self, socket: WebSocket) -> None:
+        """One socket, until it is closed."""
+        await socket.accept()
+        if len(self._listeners) >= self._hall.limits.sockets:
+            await socket.close(_GONE, "too many sockets")
+            return
+        listener = _Listener()
+        self._listeners.add(listener)
+        listener.say({"type": "hello", "time": time.time(), "server": self._hall.identity})
+        sender = asyncio.create_task(self._send(socket, listener))
+        try:
+            while True:
+                await self._hear(await socket.receive_text(), listener)
+        except (WebSocketDisconnect, KeyError, RuntimeError):  # closed; or bytes instead of text
+            pass
+        finally:
+            self._listeners.discard(listener)
+            sender.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await sender
+
+    async def _hear(self, text: str, listener: _Listener) -> None:
+        try:
+            said = _decoder.decode(text)
+            if isinstance(said, Ping):
+                listener.say({"type": "pong", "n": said.n})
+                return
+            if len(said.topics) > _MOST_TOPICS:
+                raise Refused("too_large", f"{len(said.topics)} topics; at most {_MOST_TOPICS}")
+            listener.topics = frozenset(said.topics)
+            starts = {name: place for name, place in listener.logs.items() if name in listener.topics}
+            for topic in listener.topics:
+                if topic.startswith("log:") and topic not in starts:
+                    starts[topic] = await anyio.to_thread.run_sync(self._log_size, topic)
+            listener.logs = starts
+        except (msgspec.DecodeError, ValueError, RecursionError) as err:
+            listener.say({"type": "error", "error": {"code": "bad_input", "message": str(err)[:500], "hint": None}})
+            return
+        except Exception as err:
+            listener.say({"type": "error", "error": msgspec.to_builtins(words_of(err))})
+            return
+        if listener.topics:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Have the folders looked at, now and from now on."""
+        if not self.is_looking:
+            self._wake = asyncio.Event()
+            self._task = asyncio.create_task(self._look())
+        elif self._wake is not None:
+            self._wake.set()
+
+    async def _send(self, socket: WebSocket, listener: _Listener) -> None:
+        while True:
+            message = await listener.queue.get()
+            await socket.send_text(msgspec.json.encode(message).decode())
+            if listener.lost and listener.queue.empty():
+                listener.lost = False
+                listener.say({"type": "runs", "version": "", "live": 0, "total": 0, "changed": None})
+
+    async def _look(self) -> None:
+        """Look for as long as somebody watches."""
+        while any(listener.topics for listener in self._listeners):
+            try:
+                await self._look_once()
+            except Exception:  # a folder that vanishes under our eyes must not end the looking
+                log.exception("looking at the runs failed")
+            assert self._wake is not None
+            self._wake.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), _LOOK_SECONDS)
+        self._known = None
+        self._stamps.clear()
+
+    async def _look_once(self) -> None:
+        topics = frozenset(topic for listener in self._listeners for topic in listener.topics)
+        if "runs" in topics or any(topic.startswith("run:") for topic in topics):
+            await self._look_at_runs(topics)
+        if "boards" in topics:
+            stamp = await anyio.to_thread.run_sync(boards_stamp, self._hall)
+            if self._boards and stamp != self._boards:
+                self._tell("boards", {"type": "boards"})
+            self._boards = stamp or 1
+        for topic in sorted(topics):
+            if topic.startswith("log:"):
+                await self._follow(topic)
+
+    async def _look_at_runs(self, topics: frozenset[str]) -> None:
+        hall = self._hall
+        changed = await anyio.to_thread.run_sync(hall.catalogue.refresh)
+        shot = hall.catalogue.snapshot(60.0)
+        before = self._known
+        self._known = {key: row.status for key, row in shot.rows.items()}
+        if before is not None:
+            for row in changed:
+                was, now = before.get(row.key), row.status
+                if was != now:
+                    self._tell("runs", _status(row, was))
+        version = hall.facts.version
+        if before is not None and (changed or version != self._facts_version):
+            names = [row.key for row in changed]
+            self._tell(
+                "runs",
+                {
+                    "type": "runs",
+                    "version": f"{hall.identity}.{shot.version}.{version}",
+                    "live": shot.live,
+                    "total": len(shot.rows),
+                    "changed": names if len(names) <= _MOST_CHANGED else None,
+                },
+            )
+        self._facts_version = version
+        watched = [
+            shot.rows[topic[4:]] for topic in sorted(topics) if topic.startswith("run:") and topic[4:] in shot.rows
+        ]
+        for row, stamp in await anyio.to_thread.run_sync(_stamps_of, watched):
+            known = self._stamps.get(row.key)
+            late = time.monotonic() - self._told.get(row.key, 0.0) >= _RUN_SECONDS
+            if known is None:
+                self._stamps[row.key] = stamp
+            elif stamp != known and late:
+                self._stamps[row.key] = stamp
+                self._told[row.key] = time.monotonic()
+                self._tell(f"run:{row.key}", {"type": "run", "run": row.key, "time": time.time(), "tables": None})
+
+    async def _follow(self, topic: str) -> None:
+        """Send the lines that a log has grown by."""
+        listeners = [listener for listener in self._listeners if topic in listener.topics]
+        for start in {listener.logs.get(topic, 0) for listener in listeners}:
+            try:
+                part = await anyio.to_thread.run_sync(self._grown, topic, start)
+            except (Refused, OSError):
+                continue
+            if part is None:
+                continue
+            lines, end = part
+            _, run, name = topic.split(":", 2)
+            for listener in listeners:
+                if listener.logs.get(topic, 0) == start:
+                    listener.logs[topic] = end
+                    if lines:
+                        listener.say({"type": "log", "run": run, "name": name, "lines": lines, "end": end})
+
+    def _grown(self, topic: str, start: int) -> tuple[list[Any], int] | None:
+        path = self._log(topic)
+        size = os.path.getsize(path)
+        if size == start:
+            return None
+        part = new_lines(path, 0 if size < start else start)  # shorter than before: it was begun anew
+        return msgspec.to_builtins(part.lines), part.end
+
+    def _log_size(self, topic: str) -> int:
+        return os.path.getsize(self._log(topic))
+
+    def _log(self, topic: str) -> str:
+        parts = topic.split(":", 2)
+        if len(parts) != 3:
+            raise Refused("bad_input", f"{topic!r:.80} is no topic", "log:<run>:<name>")
+        return log_path(self._hall.row(parts[1]), parts[2])
+
+    def _tell(self, topic: str, message: dict[str, Any]) -> None:
+        for listener in self._listeners:
+            if topic in listener.topics:
+                listener.say(message)
+
+
+def _stamps_of(rows: list[RunRow]) -> list[tuple[RunRow, object]]:
+    return [(row, stamp_of(row.folder)) for row in rows]
+
+
+def _status(row: RunRow, was: str | None) -> dict[str, Any]:
+    about = row.about
+    why: dict[str, str] = {
+        "crashed": "its process vanished or raised an exception",
+        "stale": "nothing was heard of it for a minute",
+    }
+    kind: Literal["status"] = "status"
+    name, project, identity = (str(about.get(word) or "") for word in ("name", "project", "id"))
+    died = row.status in ("crashed", "killed", "stale")
+    return {
+        "type": kind,
+        "run": row.key,
+        "name": plain(name),
+        "project": plain(project),
+        "seed": plain(about.get("seed")),
+        "status": row.status,
+        "was": was,
+        "time": time.time(),
+        "why": why.get(row.status),
+        "resume_line": plain(f'init({project!r}, {name!r}, resume="must", run_id={identity!r})') if died else None,
+    }

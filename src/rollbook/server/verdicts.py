@@ -1,0 +1,221 @@
+"""Which group is better, and what differs between groups. The numbers and sentences are `rollbook.compare`'s."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rollbook import compare, stats
+from rollbook.errors import BadInput
+from rollbook.runs.results import score_named
+from rollbook.server.catalogue import RunRow
+from rollbook.server.cells import num, plain
+from rollbook.server.columns import common, flat
+from rollbook.server.curves import ENDED_BADLY, ROWS_A_RUN, gathered
+from rollbook.server.endpoint import Endpoint
+from rollbook.server.hall import Hall
+from rollbook.server.rows import default_axis
+from rollbook.server.schemas.places import (
+    CompareAnswer,
+    CompareAsk,
+    CompareGroup,
+    ComparePair,
+    DiffAnswer,
+    DiffAsk,
+    DiffRow,
+    LeftOut,
+    PlanRow,
+    Profile,
+    SeedValue,
+)
+from rollbook.server.series import Reach, read_series
+
+__all__ = ["ENDPOINTS", "compared"]
+
+_LEAST_SEEDS = 5
+_LACKING = "(not set)"
+
+
+def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
+    """Groups of runs compared by one score."""
+    groups = gathered(hall, ask.groups)
+    if not groups:
+        raise BadInput("groups=[]: name at least one group")
+    if len(groups) > 20:
+        raise BadInput(f"{len(groups)} groups; at most 20 are compared at once")
+    score = score_named(ask.score, ask.key)
+    lines, axis = _lines(hall, groups, ask)
+    at, at_why = _place(groups, lines, axis, ask.at)
+    entries: list[compare.Entry] = []
+    names: dict[str, RunRow] = {}
+    for name, rows in groups.items():
+        for row in sorted(rows, key=lambda row: row.about.get("created") or 0.0):
+            seed = row.about.get("seed")
+            names[row.key] = row
+            entries.append(
+                compare.Entry(
+                    group=name,
+                    name=row.key,
+                    seed=seed if isinstance(seed, int) else None,
+                    task="",
+                    score=_score(lines.get(row.key), at, score),
+                    crashed=row.status in ENDED_BADLY,
+                    running=row.status == "running",
+                )
+            )
+    found = compare.compare(
+        entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor
+    )
+    made = [_group(group, groups[group.label], entries, names, ask.key) for group in found.groups]
+    pairs = [_pair(pair) for pair in found.pairs]
+    return CompareAnswer(
+        key=ask.key,
+        x=plain(axis),
+        at=num(at) if at is not None else None,
+        at_why=at_why,
+        score=ask.score,
+        statistic=found.statistic,
+        level=0.95,
+        sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else made[0].sentence),
+        notes=[plain(note) for note in found.notes],
+        groups=made,
+        pairs=pairs,
+        profile=Profile(
+            tau=[float(t) for t in found.thresholds_H],
+            groups={
+                plain(group.label): [_there(v) for v in row]
+                for group, row in zip(found.groups, found.profiles_GH, strict=True)
+            },
+        )
+        if len(found.thresholds_H)
+        else None,
+        plan=[_plan(group) for group in found.groups],
+    )
+
+
+def _lines(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk) -> tuple[dict[str, tuple[Any, Any]], str]:
+    """run -> (x, values) of its finite rows, and the axis."""
+    axis = (
+        ask.x or default_axis(hall, next(row for rows in groups.values() for row in rows))
+        if any(groups.values())
+        else ""
+    )
+    reach = Reach(axis, ROWS_A_RUN, None, None)
+    found: dict[str, tuple[Any, Any]] = {}
+    for rows in groups.values():
+        for row in rows:
+            series = read_series(hall, row, [ask.key], reach).found.get(ask.key)
+            if series is None:
+                continue
+            finite = np.isfinite(series.series.mean)
+            found[row.key] = (series.series.x[finite].astype(np.float64), series.series.mean[finite])
+    return found, axis
+
+
+def _place(
+    groups: dict[str, list[RunRow]], lines: dict[str, tuple[Any, Any]], axis: str, at: float | None
+) -> tuple[float | None, str]:
+    """Up to where runs are compared: what was asked for, else what every finished run has reached."""
+    if at is not None:
+        return at, "as chosen"
+    ends = [
+        float(lines[row.key][0].max())
+        for rows in groups.values()
+        for row in rows
+        if row.key in lines and len(lines[row.key][0]) and row.status == "finished"
+    ]
+    if not ends:
+        return None, "no run has finished; each counts as far as it has come"
+    return min(ends), f"reached by all {len(ends)} finished runs"
+
+
+def _score(line: tuple[Any, Any] | None, at: float | None, score: Any) -> float | None:
+    if line is None:
+        return None
+    x, values = line
+    if at is not None:
+        x, values = x[x <= at], values[x <= at]
+    if not len(x):
+        return None
+    number = float(score(x, values))
+    return number if math.isfinite(number) else None
+
+
+def _group(
+    group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], names: dict[str, RunRow], key: str
+) -> CompareGroup:
+    interval = group.interval
+    why = dict.fromkeys(group.crashed, "ended badly")
+    why.update(dict.fromkeys(group.running, "still running"))
+    why.update(dict.fromkeys(group.without_score, "no finite value"))
+    mine = [entry for entry in entries if entry.group == group.label]
+    return CompareGroup(
+        name=plain(group.label),
+        runs=[row.key for row in rows],
+        n=len(group.seeds_R),
+        missing=[LeftOut(run=name, why=said) for name, said in why.items()],
+        centre=_there(interval.estimate) if interval is not None else None,
+        low=_there(interval.low) if interval is not None else None,
+        high=_there(interval.high) if interval is not None else None,
+        method=interval.method if interval is not None else "",
+        claim=float(interval.claim) if interval is not None and interval.claim is not None else None,
+        sentence=plain(interval.sentence(key)) if interval is not None else f"{key}: no finished run has a value.",
+        seeds=[SeedValue(run=e.name, seed=e.seed, value=_there(e.score), counted=e.name in group.names) for e in mine],
+    )
+
+
+def _pair(pair: compare.Pair) -> ComparePair:
+    decided = pair.evidence is not None and pair.evidence >= stats.DECIDES
+    verdict = "cannot say" if math.isnan(pair.difference) else "undecided"
+    if decided and not math.isnan(pair.difference):
+        verdict = "better" if pair.difference > 0 else "worse"
+    return ComparePair(
+        a=plain(pair.a),
+        b=plain(pair.b),
+        verdict=verdict,  # type: ignore[arg-type]
+        sentence=plain(pair.sentence()),
+        difference=_there(pair.difference),
+        low=None,
+        high=None,
+        better=_there(pair.improvement),
+        evidence=_there(pair.evidence),
+        decides=float(stats.DECIDES),
+    )
+
+
+def _plan(group: compare.Group) -> PlanRow:
+    scores = group.seeds_R
+    n = len(scores)
+    todo = f"run {_LEAST_SEEDS - n} more, then look" if n < _LEAST_SEEDS else "look after each further seed"
+    return PlanRow(group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, todo=todo)
+
+
+def _there(value: float | None) -> Any:
+    return None if value is None or math.isnan(value) else num(float(value))
+
+
+def difference(hall: Hall, ask: DiffAsk) -> DiffAnswer:
+    """What differs in the configuration of groups, differences first."""
+    groups = gathered(hall, ask.groups)
+    configs = {name: [flat(row.about.get("config") or {}) for row in rows] for name, rows in groups.items()}
+    paths = dict.fromkeys(path for each in configs.values() for config in each for path in config)
+    rows = []
+    for path in paths:
+        values = [
+            common([config.get(path, _LACKING) for config in each]) if each else None for each in configs.values()
+        ]
+        rows.append(DiffRow(path=plain(path), values=values, differs=any(value != values[0] for value in values)))
+    rows.sort(key=lambda row: not row.differs)
+    return DiffAnswer(
+        groups=[plain(name) for name in groups], rows=rows[:2_000], equal=sum(not row.differs for row in rows)
+    )
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST", "/api/compare", CompareAsk, CompareAnswer, compared, "Which group is better, and how sure that is"
+    ),
+    Endpoint("POST", "/api/diff", DiffAsk, DiffAnswer, difference, "What differs between the configurations of groups"),
+]
