@@ -168,9 +168,7 @@ def test_one_implementation_tells_which_lives_count(tmp_path: Path) -> None:
     assert (effective_until(tmp_path) or {})[1] == history.chain[1].time == 5  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "damaged", [[], 3, "attempts", [{"n": "1"}], [{"n": 1, "cut": {"writers": 3}}, {"n": 2, "parent": 1}]]
-)
+@pytest.mark.parametrize("damaged", [3, "text", [{"n": "1"}], [{"n": 1, "cut": {"writers": 3}}, {"n": 2, "parent": 1}]])
 def test_verify_names_damaged_lives_and_repair_makes_them_anew(damaged: Any, tmp_path: Path) -> None:
     with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", seed=3) as run:
         run.log({"x": 1.0}, env_step=1)
