@@ -6,6 +6,7 @@
     common_scale  scores of several tasks on one scale, by published or own anchors
     intervals     an interval by the method that holds for this statistic and so many seeds, or why there is none
     bands         the same along a curve; a band for the whole curve
+    differences   intervals of the difference of two groups, of the probability of improvement, of a profile
     two_samples   Welch, permutation and rank tests
     several       many comparisons at once: Holm, step-down over tasks
     sample_size   how likely a difference is found, before the study
@@ -46,6 +47,7 @@ from rollbook.stats.closed_forms import (
     winsorised_t,
 )
 from rollbook.stats.common_scale import anchors_of, normalise
+from rollbook.stats.differences import Difference, difference, improvement, profile_band
 from rollbook.stats.draws import run_counts, seed_counts
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.intervals import DECISIONS, Decision, Interval, complete_seeds, decide, interval, pointwise
@@ -68,6 +70,7 @@ __all__ = [
     "Aligned",
     "Band",
     "Decision",
+    "Difference",
     "Interval",
     "IqmReplicates",
     "Look",
@@ -95,10 +98,12 @@ __all__ = [
     "common_grid",
     "complete_seeds",
     "decide",
+    "difference",
     "e_process",
     "ema",
     "expanded_percentile",
     "holm",
+    "improvement",
     "interval",
     "iqm",
     "iqm_of_counts",
@@ -121,6 +126,7 @@ __all__ = [
     "power",
     "power_table",
     "probability_of_improvement",
+    "profile_band",
     "profile_of_task_means",
     "rank_distribution",
     "refined_iqm",

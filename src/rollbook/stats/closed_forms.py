@@ -13,8 +13,17 @@ from scipy.special import bdtr, betaincinv, chdtri, ndtri, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, finite, level_of
+from rollbook.stats.aggregates import iqm
 
-__all__ = ["clopper_pearson", "order_statistics", "order_statistics_coverage", "student_t", "tolerance", "winsorised_t"]
+__all__ = [
+    "clopper_pearson",
+    "influence_by_seed",
+    "order_statistics",
+    "order_statistics_coverage",
+    "student_t",
+    "tolerance",
+    "winsorised_t",
+]
 
 
 def student_t(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -53,16 +62,26 @@ def winsorised_t(scores_NTP: ArrayLike, level: float = 0.95) -> tuple[Floats, Fl
     scores = finite(scores_NTP, "scores_NTP")
     if scores.ndim == 2:
         scores = scores[:, :, None]
-    n, tasks, points = scores.shape
+    n = len(scores)
     if n < 2:
         raise BadInput(f"An interval over whole seeds needs at least 2 of them; there are {n}.")
-    ordered = np.sort(scores.reshape(n * tasks, points), axis=0)
-    cut = n * tasks // 4
-    centre = ordered[cut : n * tasks - cut].mean(axis=0)
-    influence = np.clip(scores, ordered[cut], ordered[n * tasks - cut - 1])
-    influence = (influence - influence.mean(axis=0)).mean(axis=1) / (1 - 2 * cut / (n * tasks))
+    influence = _influence(scores)
+    centre = np.asarray(iqm(scores), dtype=np.float64)
     reach = float(stdtrit(n - 1, (1 + level_of(level)) / 2)) * influence.std(axis=0, ddof=1) / math.sqrt(n)
     return centre - reach, centre + reach
+
+
+def influence_by_seed(scores_NT: Floats) -> Floats:
+    """[seeds]: how each seed moves the pooled IQM; their mean is 0, their spread that of the IQM's error."""
+    return _influence(scores_NT[:, :, None])[:, 0]
+
+
+def _influence(scores_NTP: Floats) -> Floats:
+    n, tasks, points = scores_NTP.shape
+    size, cut = n * tasks, n * tasks // 4
+    ordered = np.sort(scores_NTP.reshape(size, points), axis=0)
+    clipped = np.clip(scores_NTP, ordered[cut], ordered[size - cut - 1])
+    return np.asarray((clipped - clipped.mean(axis=0)).mean(axis=1) / (1 - 2 * cut / size), dtype=np.float64)
 
 
 def order_statistics(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:

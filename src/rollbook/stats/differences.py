@@ -1,0 +1,210 @@
+"""How far apart two groups of runs are: intervals of a difference, of the probability of improvement, of a profile.
+
+    difference(a_RT, b_RT, "iqm", rng=rng).sentence("ppo", "dqn")
+
+The interval of the difference, never two intervals that do or do not overlap. These are for one look at finished runs;
+while seeds come in, the repeated interval of `verdict` is the one that holds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from rollbook.errors import BadInput
+from rollbook.stats._given import Floats, choice, level_of, seeds_by_tasks, vector
+from rollbook.stats.aggregates import aggregate, placements
+from rollbook.stats.bands import Band, band
+from rollbook.stats.bootstrap import expanded_percentile
+from rollbook.stats.closed_forms import influence_by_seed
+from rollbook.stats.draws import seed_counts
+from rollbook.stats.intervals import DRAWS
+from rollbook.stats.replicates import replicates
+
+__all__ = ["Difference", "difference", "improvement", "profile_band"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A comparison of two groups with its interval, or with the reason why there is none.
+
+    Attributes:
+      statistic: "mean", "iqm" (differences, A minus B) or "probability_of_improvement" (of A over B).
+      estimate: its value.
+      low: lower end, or None.
+      high: upper end, or None.
+      level: nominal coverage, for one look.
+      method: how the ends were found; "none" without them.
+      n_a: seeds of A.
+      n_b: seeds of B.
+      tasks: tasks.
+      reason: why there is no interval; "" where there is one.
+    """
+
+    statistic: str
+    estimate: float
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    n_a: int
+    n_b: int
+    tasks: int
+    reason: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    def sentence(self, a: str = "A", b: str = "B") -> str:
+        """One sentence, the number first."""
+        what = {
+            "mean": f"Mean of {a} less that of {b}",
+            "iqm": f"IQM of {a} less that of {b}",
+        }.get(self.statistic, f"Probability that a run of {a} scores more than one of {b}")
+        seeds = f"n = {self.n_a} and {self.n_b}"
+        if self.low is None or self.high is None:
+            return f"{what}: {self.estimate:,.4g} ({seeds}); no interval: {self.reason}."
+        return (
+            f"{what}: {self.estimate:,.4g}, {100 * self.level:g} % interval {self.low:,.4g} to {self.high:,.4g} "
+            f"({self.method}, {seeds})."
+        )
+
+
+def difference(
+    a_RT: ArrayLike,
+    b_RT: ArrayLike,
+    statistic: str = "iqm",
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    draws: int = DRAWS,
+) -> Difference:
+    """The difference of two groups, A minus B, over whole seeds.
+
+    Means: Welch's interval of the seeds' means over tasks, from 5 seeds an arm on. IQM of up to 4 tasks: independent
+    resamples of each arm, taken as far out as the smaller arm asks for, from 5 seeds an arm on. IQM of 5 tasks and
+    more: winsorised t by seed, from 3 seeds an arm on.
+
+    Args:
+      a_RT: [seeds of A] or [seeds of A, tasks]; crashed ones at the declared floor.
+      b_RT: [seeds of B] or [seeds of B, the same tasks].
+      statistic: "mean" or "iqm".
+      rng: of the resamples.
+      level: nominal coverage.
+      draws: resamples where the method needs them.
+
+    Returns:
+      A `Difference`; without ends where nothing honest can be said.
+
+    Raises:
+      BadInput: NaN, or different numbers of tasks.
+    """
+    choice(statistic, ("mean", "iqm"), "statistic of a difference")
+    level_of(level)
+    a, b = _both(a_RT, b_RT)
+    tasks, fewest = a.shape[1], min(len(a), len(b))
+    estimate = float(aggregate(statistic, a) - aggregate(statistic, b))
+
+    def without(why: str) -> Difference:
+        return Difference(statistic, estimate, None, None, level, "none", len(a), len(b), tasks, why)
+
+    by_seed = statistic == "iqm" and tasks >= 5
+    if fewest < (3 if by_seed else 5):
+        return without(f"it needs at least {3 if by_seed else 5} seeds of each")
+    if statistic == "iqm" and not by_seed:
+        if not (np.ptp(a, axis=0).any() or np.ptp(b, axis=0).any()):
+            return without("no spread was seen, which is not certainty")
+        of_a, of_b = (
+            replicates("iqm", arm[:, :, None], seed_counts(len(arm), draws, child))
+            for arm, child in zip((a, b), rng.spawn(2), strict=True)
+        )
+        low, high = expanded_percentile(of_a - of_b, fewest, level)
+        ends, method = (float(low[0]), float(high[0])), "expanded percentile bootstrap"
+    else:
+        of_a, of_b = (influence_by_seed(arm) if by_seed else arm.mean(axis=1) for arm in (a, b))
+        reach = _welch_reach(of_a, of_b, level)
+        if reach == 0:
+            return without("no spread was seen, which is not certainty")
+        ends, method = (estimate - reach, estimate + reach), "winsorised t by seed" if by_seed else "Welch's t"
+    return Difference(statistic, estimate, *ends, level, method, len(a), len(b), tasks)
+
+
+def improvement(a_RT: ArrayLike, b_RT: ArrayLike, *, level: float = 0.95) -> Difference:
+    """Probability that a run of A scores more than one of B on the same task, over whole seeds.
+
+    Each seed's share of the other arm's runs that it beats, averaged over tasks, is its influence; Welch's t on these,
+    cut to 0 and 1. For one task it is the interval of Brunner and Munzel.
+
+    Args:
+      a_RT: [seeds of A] or [seeds of A, tasks].
+      b_RT: [seeds of B] or [seeds of B, the same tasks].
+      level: nominal coverage.
+
+    Returns:
+      A `Difference` with statistic "probability_of_improvement"; without ends below 5 seeds an arm, or where every
+      run of one arm beats every run of the other.
+
+    Source: Brunner and Munzel (2000); the average over tasks by whole seeds is ours.
+    """
+    level_of(level)
+    a, b = _both(a_RT, b_RT)
+    tasks = a.shape[1]
+    of_a = np.mean([placements(a[:, t], b[:, t]) for t in range(tasks)], axis=0)
+    of_b = np.mean([placements(b[:, t], a[:, t]) for t in range(tasks)], axis=0)
+    estimate = float(of_a.mean())
+    why = ""
+    if min(len(a), len(b)) < 5:
+        why = "it needs at least 5 seeds of each"
+    elif _welch_reach(of_a, of_b, level) == 0:
+        why = "the scores of the two do not overlap, so no spread can be seen"
+    if why:
+        return Difference("probability_of_improvement", estimate, None, None, level, "none", len(a), len(b), tasks, why)
+    reach = _welch_reach(of_a, of_b, level)
+    ends = max(estimate - reach, 0.0), min(estimate + reach, 1.0)
+    method = "Brunner-Munzel by seed"
+    return Difference("probability_of_improvement", estimate, *ends, level, method, len(a), len(b), tasks)
+
+
+def profile_band(
+    scores_RT: ArrayLike, thresholds_H: ArrayLike, *, rng: np.random.Generator, level: float = 0.95
+) -> Band:
+    """The performance profile with an interval at each threshold by itself: the share of runs above it, by seeds.
+
+    One task: Clopper-Pearson. Several: t over the seeds' shares, cut to 0 and 1, from 5 seeds on; no ends where all
+    seeds agree.
+
+    Args:
+      scores_RT: [seeds] or [seeds, tasks].
+      thresholds_H: [thresholds].
+      rng: unused by today's methods; there so that others may come.
+      level: nominal coverage at each threshold.
+
+    Returns:
+      A `Band` over the thresholds.
+    """
+    scores, thresholds = seeds_by_tasks(scores_RT), vector(thresholds_H, "thresholds_H")
+    above = (scores[:, :, None] > thresholds).astype(np.float64)
+    return band(above, "solved" if scores.shape[1] == 1 else "success_rate", rng=rng, level=level)
+
+
+def _both(a_RT: ArrayLike, b_RT: ArrayLike) -> tuple[Floats, Floats]:
+    a, b = seeds_by_tasks(a_RT, "a_RT"), seeds_by_tasks(b_RT, "b_RT")
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise BadInput(f"a_RT has the shape {a.shape} and b_RT {b.shape}; both are [seeds, tasks] over the same tasks.")
+    return a, b
+
+
+def _welch_reach(a_N: Floats, b_N: Floats, level: float) -> float:
+    """Half the length of Welch's interval of a difference of means; 0 without spread."""
+    va, vb = (float(arm.var(ddof=1)) / len(arm) if len(arm) > 1 and np.ptp(arm) > 0 else 0.0 for arm in (a_N, b_N))
+    whole = va + vb
+    if whole == 0:
+        return 0.0
+    freedom = 1 / ((va / whole) ** 2 / max(len(a_N) - 1, 1) + (vb / whole) ** 2 / max(len(b_N) - 1, 1))
+    return float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(whole)
