@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from rollbook import manifest
 from rollbook.protocols import Row
 from rollbook.sinks import Terminal, _screen
 
@@ -29,6 +30,12 @@ def row(i, **values):
     return Row(1000.0 + i, {"env_step": 10 * i}, values or {"train/return": float(i)}, "", "w", 0, i)
 
 
+def page(run, **fields):
+    """What run.json says of `run`."""
+    run.folder.mkdir(exist_ok=True)
+    return {"format": manifest.FORMAT, "id": run.id, **fields}
+
+
 def block(stream):
     return [line for line in stream.screen if "env_step" in line]
 
@@ -42,7 +49,7 @@ def test_without_a_terminal_each_report_is_one_line(run, clock):
         sink.write([row(i)])
     sink.close()
     reported = out.getvalue().splitlines()
-    assert len(reported) == 3
+    assert len(reported) == 3  # after one second, after two, and at the end
     assert all(line.startswith("[") and "cartpole/ppo" in line for line in reported)
     assert "\x1b" not in out.getvalue()
 
@@ -59,9 +66,57 @@ def test_without_a_terminal_reports_become_rarer_down_to_one_a_minute(run, clock
         if out.tell() > before:
             times.append(i)
     gaps = [b - a for a, b in pairwise(times)]
-    assert gaps[0] == 1
+    assert gaps[:7] == [1, 2, 4, 8, 10, 10, 10]
+    assert gaps == sorted(gaps)
     assert gaps[-1] == 60
-    assert len(times) < 500
+    assert len(times) < 400
+
+
+def test_without_a_terminal_a_note_a_rewind_and_the_end_are_said_soon(run, clock):
+    out = io.StringIO()
+    sink = Terminal(stream=out, clock=clock)
+    sink.open(run)
+    for i in range(3600):
+        clock.now += 1
+        sink.write([row(i)])
+    for news in (row(1, note="halved the rate"), Row(9000.0, {}, {}, mark="rewind"), Row(9000.0, {}, {}, mark="final")):
+        clock.now += 2
+        before = out.tell()
+        sink.write([news])
+        assert out.tell() > before
+    assert out.getvalue().endswith("| finished\n")
+
+
+def test_rollbooks_own_keys_are_shown_to_who_asks(run, clock):
+    telemetry = Row(1000.0, {}, {"rollbook/row_microseconds": 14810.0}, "rollbook", "w", 0, 1)
+    for asked in (False, True):
+        out = io.StringIO()
+        sink = Terminal(stream=out, clock=clock, telemetry=asked)
+        sink.open(run)
+        clock.now += 2
+        sink.write([telemetry])
+        assert bool(out.getvalue()) is asked, "a row of telemetry alone is no news"
+        sink.write([row(1, **{"host/cpu": 0.5, "train/return": 7.0})])
+        sink.close()
+        assert ("rollbook/" in "".join(sink.board.keys)) is asked
+        assert "train/return 7.0" in out.getvalue()
+        assert "host/" not in out.getvalue()
+
+
+def test_a_total_that_comes_to_be_known_later_makes_the_bar(run, clock):
+    manifest.write(run.folder, page(run))
+    out = io.StringIO()
+    sink = Terminal(stream=out, clock=clock)
+    sink.open(run)
+    clock.now += 2
+    sink.write([row(25)])
+    assert "env_step 250 |" in out.getvalue()
+    manifest.write(run.folder, page(run, total={"env_step": 500}))
+    os.utime(manifest.path_of(run.folder), ns=(0, 1))
+    clock.now += 20
+    sink.write([row(30)])
+    assert "env_step 300 of 500 (60%)" in out.getvalue()
+    sink.close()
 
 
 def test_notes_are_said_and_cannot_drive_the_terminal(run, clock):
@@ -235,15 +290,14 @@ def test_colours_can_be_switched_off(opened, clock, terminal, monkeypatch):
 
 
 def test_the_total_of_the_run_makes_the_bar(run, clock):
-    run.folder.mkdir()
-    (run.folder / "run.json").write_text('{"total": {"env_step": 500}}')
+    manifest.write(run.folder, page(run, total={"env_step": 500}))
     out = io.StringIO()
     sink = Terminal(stream=out, clock=clock)
     sink.open(run)
     sink.write([row(25)])
     sink.close()
     assert "env_step 250 of 500 (50%)" in out.getvalue()
-    (run.folder / "run.json").write_text('{"total": ["odd"]}')
+    manifest.write(run.folder, page(run, total=["odd"]))
     sink.open(run)
     sink.close()
 

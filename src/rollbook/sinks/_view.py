@@ -22,6 +22,7 @@ LONGEST_NAME = 30
 VALUE_CELLS = 9
 GAP = 4
 _HEADLINE = re.compile(r"(^|[/_])(return|reward|score|success)s?([/_]|$)")
+_LAST = 3
 _LOSS = re.compile(r"(^|[/_])loss(es)?([/_]|$)")
 _BOLD, _DIM, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 
@@ -54,7 +55,10 @@ def lines(
 
 
 def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
-    """The board in one plain line: who, how far, how fast, the returns and losses, where the time goes."""
+    """The board in one plain line: who, how far, how fast, the returns and losses, where the time goes.
+
+    What the host and rollbook itself say is left to the larger view.
+    """
     parts = [f"[{duration(_elapsed(board, now))}] {plain(board.title)}"]
     clock = board.main_clock
     if clock:
@@ -69,7 +73,7 @@ def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
         if math.isfinite(left) and not board.status:
             progress += f", {duration(left)} left"
         parts.append(progress)
-    chosen = sorted(board.keys, key=_rank)[:5]
+    chosen = sorted((key for key in board.keys if _rank(key) < _LAST), key=_rank)[:5]
     if chosen:
         parts.append("  ".join(f"{plain(key)} {_number(key, board.keys[key])}" for key in chosen))
     shares = [f"{plain(stage)} {share:.0%}" for stage, share in list(board.stage_shares().items())[:4]]
@@ -299,7 +303,7 @@ def _number(name: str, key: Key) -> str:
 def _rank(key: str) -> int:
     """What to keep when not everything fits: returns, then losses, then the rest; the host and ourselves last."""
     if key.startswith(("host/", "rollbook/")):
-        return 3
+        return _LAST
     if _HEADLINE.search(key):
         return 0
     return 1 if _LOSS.search(key) else 2

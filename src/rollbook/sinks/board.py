@@ -90,6 +90,7 @@ class Board:
       title: who it is, "project/name".
       total: clock -> where training is to end; the first one makes the progress bar.
       x: the clock to measure speed with, if `total` names none.
+      telemetry: follow what rollbook says of itself (`rollbook/…`), too.
 
     Attributes:
       clocks: latest reading of each clock.
@@ -99,9 +100,13 @@ class Board:
       status: "" while it runs, else what became of it.
     """
 
-    def __init__(self, title: str = "", *, total: Mapping[str, int] | None = None, x: str = "") -> None:
+    def __init__(
+        self, title: str = "", *, total: Mapping[str, int] | None = None, x: str = "", telemetry: bool = False
+    ) -> None:
         self.title = title
-        self.total = {clock: int(end) for clock, end in (total or {}).items() if end and int(end) > 0}
+        self.total: dict[str, int] = {}
+        self.aim_at(total or {})
+        self._telemetry = telemetry
         self.x = x
         self.attempt = 0
         self.status = ""
@@ -112,8 +117,14 @@ class Board:
         self._readings: dict[str, deque[tuple[float, int]]] = {}
         self._behind: dict[str, int] = {}  # clock -> rows in a row that stood further back than the last reading
 
-    def take(self, row: Row) -> None:
-        """Take a row or a mark."""
+    def aim_at(self, total: Mapping[str, int]) -> None:
+        """Training is to end where `total` says; numbers below 1 are ignored."""
+        self.total = {clock: int(end) for clock, end in total.items() if end and int(end) > 0}
+
+    def take(self, row: Row) -> bool:
+        """Take a row or a mark. False if it told nothing that is shown."""
+        if row.values and not self._telemetry and all(key.startswith("rollbook/") for key in row.values):
+            return False
         if row.attempt > self.attempt:
             self.attempt = row.attempt
             self.clocks, self._readings, self._behind = {}, {}, {}
@@ -123,12 +134,13 @@ class Board:
         self.latest = row.time if not self.latest > row.time else self.latest
         if row.mark:
             self.status = (row.keys[0] if row.keys else "finished") if row.mark == "final" else self.status
-            return
+            return True
         for clock, reading in row.clocks.items():
             self._read(clock, row.time, reading)
         for key, value in row.values.items():
-            if isinstance(value, (float, int)):
+            if isinstance(value, (float, int)) and (self._telemetry or not key.startswith("rollbook/")):
                 self._take(key, value, row.time)
+        return True
 
     def drawn(self) -> None:
         """The view has been drawn: what comes more often than this is shown as a mean from now on."""

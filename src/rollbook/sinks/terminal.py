@@ -1,7 +1,8 @@
 """Terminal: a live view of the run where it trains.
 
 On a terminal, a block of lines is redrawn in place below whatever else the program prints. Anywhere else (a file, a
-pipe, a job's log) it is one line per report, once a second at first and ever more rarely, down to once a minute.
+pipe, a job's log) it is one line per report: after 1, 2, 4 and 8 seconds, then every ten, then ever more rarely, down
+to one a minute after an hour; and at once when the run goes back to a checkpoint or ends.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from rollbook.sinks.board import Board
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
     from typing import TextIO
 
     from rollbook.protocols import Row, RunInfo
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Board", "Terminal", "compact", "lines"]
 
 MOST_NOTES = 5
+USUAL_REPORT_SECONDS = 10.0
 SLOWEST_REPORT_SECONDS = 60.0
 
 
@@ -39,7 +40,9 @@ class Terminal:
 
     Args:
       every_seconds: draw at most once in so many seconds.
-      total: clock -> where training is to end, for the bar and the time left; by default what run.json says.
+      total: clock -> where training is to end, for the bar and the time left; by default what run.json says, also
+        where it says so only later.
+      telemetry: show what rollbook says of itself, too (`rollbook/…`: rows, seconds spent, lag of the sinks).
       stream: where to; by default standard error (in a notebook, standard output).
       clock: seconds, for tests.
     """
@@ -52,6 +55,7 @@ class Terminal:
         *,
         every_seconds: float = 1.0,
         total: Mapping[str, int] | None = None,
+        telemetry: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,21 +63,26 @@ class Terminal:
             raise BadInput(f"the terminal sink was given every_seconds={every_seconds!r}; it has to be 0 or more")
         self._every = float(every_seconds)
         self._total = dict(total or {})
+        self._telemetry = bool(telemetry)
+        self._page = ""
+        self._page_seen = 0
         self._given_stream = stream
         self._clock = clock
         self._stream: Any = None
         self._screen: Screen | None = None
         self._unicode = self._colour = False
         self._notes: list[str] = []
-        self._begun = self._due = 0.0
+        self._begun = self._due = self._spoken = 0.0
         self._changed = False
         self.board = Board()
 
     def open(self, run: RunInfo) -> None:
         """Find out what kind of place the output goes to. Nothing is printed before the first row."""
         title = f"{run.project}/{run.name}" if run.name else run.project
-        total = self._total or _total_of(run.folder)
-        self.board = Board(f"{title}  {run.id}" if run.id else title, total=total, x=run.x)
+        self.board = Board(
+            f"{title}  {run.id}" if run.id else title, total=self._total, x=run.x, telemetry=self._telemetry
+        )
+        self._page, self._page_seen = manifest.path_of(run.folder), 0
         stream = self._given_stream or _default_stream()
         self._stream = stream
         self._unicode = _holds_unicode(stream)
@@ -82,18 +91,21 @@ class Terminal:
         if is_terminal(stream):
             self._screen = Screen.shared(stream)
             self._screen.join(self)
-        self._begun = self._clock()
+        self._begun = self._spoken = self._clock()
         self._due = self._begun + (0.0 if self._screen is not None else self._every)
         self._changed = False
 
     def write(self, rows: Sequence[Row]) -> None:
         """Take these rows; draw if it is time. An empty call draws if it is time, too."""
         for row in rows:
-            self.board.take(row)
+            news = self.board.take(row)
             for key, value in row.values.items():
                 if isinstance(value, str) and key.rpartition("/")[2] == "note":
                     self._notes.append(value)
-        self._changed = self._changed or bool(rows)
+                    news = True
+            if self._screen is None and (row.mark in ("rewind", "final") or self._notes):
+                self._due = min(self._due, self._spoken + self._every)  # not to be missed: soon, whatever the rhythm
+            self._changed = self._changed or news
         if self._changed and self._clock() >= self._due:
             self._report()
 
@@ -111,6 +123,7 @@ class Terminal:
         now = self._clock()
         notes, self._notes = _said(self._notes), []
         self._changed = False
+        self._look_at_total()
         if self._screen is not None:
             self._due = now + self._every
             columns, rows = self._screen.size
@@ -127,16 +140,25 @@ class Terminal:
                 )
             self._screen.draw(self, block, above=notes)
         else:
-            self._due = now + max(self._every, min(SLOWEST_REPORT_SECONDS, (now - self._begun) / 60))
+            self._spoken, elapsed = now, now - self._begun
+            pause = min(SLOWEST_REPORT_SECONDS, max(min(elapsed, USUAL_REPORT_SECONDS), elapsed / 60))
+            self._due = now + max(self._every, pause)
             text = "".join(f"{line}\n" for line in [*notes, compact(self.board)])
             self._stream.write(text if self._unicode else text.encode("ascii", "backslashreplace").decode())
             self._stream.flush()
         self.board.drawn()
 
-
-def _total_of(folder: Path) -> dict[str, int]:
-    """The total that the run was given."""
-    return dict(manifest.look(folder).get("total") or {})
+    def _look_at_total(self) -> None:
+        """Take over where the run says it will end: at its start, or whenever it comes to know (`Run.fill_in`)."""
+        if self._total:
+            return
+        try:
+            seen = os.stat(self._page).st_mtime_ns
+        except OSError:
+            return
+        if seen != self._page_seen:
+            self._page_seen = seen
+            self.board.aim_at(manifest.look(os.path.dirname(self._page)).get("total") or {})
 
 
 def _said(notes: Sequence[str]) -> list[str]:
