@@ -43,11 +43,13 @@ def place(
     main_writers: set[str],
     *,
     exact: bool,
+    span: tuple[float, float] = (-np.inf, np.inf),
 ) -> Placed:
     """Place the rows of a wide table on the axis `x`, a clock or a key.
 
     A row that lacks `x` gets the last reading before it, in time, of the writer that knows it best in the same
-    attempt: the main writer, else the one with most rows. With `exact` it is not placed.
+    attempt: the main writer, else the one with most rows. With `exact` it is not placed. Outside `span` (low, and high
+    excluded) readings that are inferred may be others than the true ones, outside of it as well.
     """
     n = table.num_rows
     if x in table.column_names:
@@ -64,7 +66,7 @@ def place(
         return Placed(cells, there, inferred)
     times = to_numpy(table["time"])[0]
     cells = cells.copy()
-    for number, (known_times, readings) in timelines(pieces, x, clocks, history, attempts, main_writers).items():
+    for number, (known_times, readings) in timelines(pieces, x, clocks, history, attempts, main_writers, span).items():
         rows = np.flatnonzero(~there & (attempt == number))
         if len(rows) and len(known_times):
             before = np.searchsorted(known_times, times[rows], side="right") - 1
@@ -83,24 +85,22 @@ def timelines(
     history: History,
     attempts: Attempts,
     main_writers: set[str],
+    span: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[int, tuple[NDArray, NDArray]]:
-    """For each attempt the times (unix ns, increasing) and readings of `x`, as its owner logged them."""
-    by_writer: dict[int, dict[str, list[tuple[NDArray, NDArray]]]] = {}
-    for piece in pieces:
-        is_clock = x in piece.meta["clocks"]
-        key = None if is_clock else next((key for key in piece.meta["keys"] if value_name(key, clocks) == x), None)
-        if key is None and not is_clock:
-            continue
-        if key is not None and piece.is_long:
-            table = piece.read(["time", *IDENTITY, "key", "type", "value", "integer"])
-            table = pivot(identity(table, piece.meta), [key], clocks)
-        else:
-            column = x if key is None else piece.column_of(key)
-            table = identity(piece.read(["time", column, *IDENTITY]), piece.meta)
-            table = table.rename_columns([x if name == column else name for name in table.column_names])
-        if x not in table.column_names:
-            continue
-        mask = chosen(table, history, attempts)
+    """For each attempt the times (unix ns, increasing) and readings of `x`, as its owner logged them.
+
+    With a span those blocks of sealed parts are read that have readings in it, or lie in time where others have; each
+    of the rest gives one reading, which is outside as all of the block are, at its first time.
+    """
+    by_writer: dict[tuple[int, str], list[tuple[NDArray, NDArray]]] = {}
+    rows_of: dict[tuple[int, str], int] = {}
+    inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # times between which readings lie in the span
+
+    def take(piece: Piece, blocks: list[int] | None) -> None:
+        table = _readings(piece, x, clocks, blocks)
+        mask = None if table is None else chosen(table, history, attempts)
+        if table is None:
+            return
         if mask is not None:
             table = take_table(table, np.flatnonzero(mask))
         cells, valid = to_numpy(table[x])
@@ -114,15 +114,82 @@ def timelines(
         for number in np.unique(numbers[kept]).tolist():
             for writer in set(writers[kept & (numbers == number)].tolist()):
                 rows = kept & (numbers == number) & (writers == writer)
-                by_writer.setdefault(number, {}).setdefault(writer, []).append((times[rows], cells[rows]))
+                own_times, own_cells = times[rows], cells[rows]
+                by_writer.setdefault((number, writer), []).append((own_times, own_cells))
+                rows_of[number, writer] = rows_of.get((number, writer), 0) + len(own_times)
+                seen = own_times[(own_cells >= span[0]) & (own_cells < span[1])]
+                if len(seen):
+                    inside.setdefault((number, writer), []).append((int(seen.min()), int(seen.max())))
+
+    left: list[tuple[Piece, str, list[int]]] = []
+    for piece in pieces:
+        column = _column_of(piece, x, clocks)
+        if column is None:
+            continue
+        blocks = _blocks(piece, column, span, history, attempts)
+        take(piece, blocks)
+        if blocks is not None and piece.part is not None:
+            left.append((piece, column, sorted(set(range(len(piece.part.row_groups))) - set(blocks))))
+    for piece, column, blocks in left:
+        whose, part = (int(piece.meta["attempt"]), str(piece.meta["writer"])), piece.part
+        assert part is not None
+        ends = {block: (part.column_range("time", block), part.column_range(column, block)) for block in blocks}
+        near = [
+            block
+            for block, (moments, _) in ends.items()
+            if moments is None or any(moments[0] <= b and a <= moments[1] for a, b in inside.get(whose, ()))
+        ]
+        for block, (moments, known) in ends.items():
+            if block not in near and moments is not None and known is not None:
+                one = np.array([moments[0]], dtype=np.int64), np.array([known[0]], dtype=np.int64)
+                by_writer.setdefault(whose, []).append(one)
+                rows_of[whose] = rows_of.get(whose, 0) + part.row_groups[block]
+        if near:
+            take(piece, near)
     found = {}
-    for number, writers_of in by_writer.items():
-        owner = max(writers_of, key=lambda w: (w in main_writers, sum(len(t) for t, _ in writers_of[w]), w))
-        times = np.concatenate([t for t, _ in writers_of[owner]])
-        readings = np.concatenate([c for _, c in writers_of[owner]])
+    for number in {number for number, _ in by_writer}:
+        writers_of = [writer for own, writer in by_writer if own == number]
+        owner = max((w in main_writers, rows_of[number, w], w) for w in writers_of)[2]
+        times = np.concatenate([t for t, _ in by_writer[number, owner]])
+        readings = np.concatenate([c for _, c in by_writer[number, owner]])
         order = np.argsort(times, kind="stable")
         found[number] = (times[order], readings[order])
     return found
+
+
+def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:
+    """The column of a clock or a key, by its label, in a piece; None if the piece lacks it."""
+    if x in piece.meta["clocks"]:
+        return x
+    key = next((key for key in piece.meta["keys"] if value_name(key, clocks) == x), None)
+    return None if key is None else piece.column_of(key)
+
+
+def _readings(piece: Piece, x: str, clocks: tuple[str, ...], blocks: list[int] | None) -> pa.Table | None:
+    """Time, identity and `x` of the rows of a piece; None if they lack it."""
+    if piece.is_long and x not in piece.meta["clocks"]:
+        keys = [key for key in piece.meta["keys"] if value_name(key, clocks) == x]
+        table = piece.read(["time", *IDENTITY, "key", "type", "value", "integer"])
+        table = pivot(identity(table, piece.meta), keys, clocks)
+        return table if x in table.column_names else None
+    column = _column_of(piece, x, clocks)
+    assert column is not None
+    table = identity(piece.read(["time", column, *IDENTITY], blocks), piece.meta)
+    if column not in table.column_names:
+        return None
+    return table.rename_columns([x if name == column else name for name in table.column_names])
+
+
+def _blocks(
+    piece: Piece, column: str, span: tuple[float, float], history: History, attempts: Attempts
+) -> list[int] | None:
+    """The blocks of a piece that have to be read to know its readings in a span; None for all of it."""
+    part = piece.part
+    if part is None or not piece.is_whole or piece.meta.get("writer") is None or piece.meta.get("attempt") is None:
+        return None
+    if not history.chooses_all(attempts) or part.column_range("time", 0) is None:
+        return None
+    return piece.blocks_within([(column, *span)])
 
 
 def chosen_rows(

@@ -31,7 +31,7 @@ from rollbook.book.episode import Episode, find_episode
 from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
-from rollbook.book.nearest import nearest_rows, read_near
+from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.scan import Scan, scan_of
@@ -196,7 +196,8 @@ class Book:
           keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
           x: order by this clock or key, or by "time" (unix seconds). Rows that lack it are placed by time, through the
             writer that knows it, and are True in the column `inferred`; rows that cannot be placed are left out.
-          start, stop: only rows with start <= x < stop.
+          start, stop: only rows with start <= x < stop: stop is excluded. Of sealed rows only the blocks that may have
+            such rows are read.
           since, until: only rows with since <= time < until, in unix seconds or as datetimes.
           attempts: "effective", "all", or attempt numbers.
           exact: leave out rows that do not have `x` themselves; there is no column `inferred` then.
@@ -476,13 +477,18 @@ class Book:
         ((name, value),) = clock.items()
         if name not in self.clocks:
             raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
-        tables = {"metrics": self.metrics(x=name)}
+        metrics = self.files.read(
+            ["metrics"],
+            lambda found: values_at(found["metrics"], self.context(found["metrics"], "effective"), name, int(value)),
+        )
+        tables = {}
         for table in self._tables():
             if table != "metrics":
                 tables[table] = in_microseconds(
                     self.files.read([table], partial(self._near, clock=name, value=int(value), rows=rows))
                 )
-        return nearest_rows(tables, name, int(value), rows, self.clocks)
+        near = nearest_rows(tables, name, int(value), rows, self.clocks)
+        return {"metrics": metrics, **near} if metrics.num_rows else near
 
     def _near(self, found: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
         """Rows of one table among which the nearest ones are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,15 @@ from rollbook.storage.columns import TIME, from_numpy, join_tables, plain_text, 
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
-__all__ = ["IDENTITY", "Wide", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
+__all__ = ["IDENTITY", "Wide", "Within", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
 
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that say which row a row is; kept inside and shown by `Book.table`."""
 
 NDArray = npt.NDArray[Any]
+
+Within: TypeAlias = Sequence[tuple[str, float, float]]
+"""(column, low, high): rows with low <= column < high matter; times in unix ns."""
 
 
 def all_keys(pieces: Pieces, clocks: tuple[str, ...]) -> dict[str, str]:
@@ -48,11 +51,16 @@ def wide_metrics(
     attempts: Attempts,
     *,
     with_identity: bool = False,
+    within: Within = (),
 ) -> list[Wide]:
-    """The chosen rows of each piece that has one of `keys`, as wide tables (not yet in order)."""
+    """The chosen rows of each piece that has one of `keys`, as wide tables (not yet in order).
+
+    Args:
+      within: ranges of columns that matter: blocks that have no such rows are not read. Other rows may be given, too.
+    """
     found = []
     for piece in pieces:
-        wide = _wide(piece, keys, clocks, history, attempts, with_identity)
+        wide = _wide(piece, keys, clocks, history, attempts, with_identity, within)
         if wide is not None and wide.table.num_rows:
             found.append(wide)
     return found
@@ -65,20 +73,24 @@ def _wide(
     history: History,
     attempts: Attempts,
     with_identity: bool,
+    within: Within,
 ) -> Wide | None:
     meta = piece.meta
     own = meta["keys"] if keys is None else [key for key in meta["keys"] if key in set(keys)]
     if not own:
+        return None
+    blocks = piece.blocks_within(within)
+    if blocks == []:
         return None
     everything = history.chooses_all(attempts)
     needs_identity = with_identity or not everything
     own_clocks = [clock for clock in clocks if clock in meta["clocks"]]
     shared = ["time", *own_clocks, *(IDENTITY if needs_identity or piece.is_long else ())]
     if piece.is_long:
-        table = piece.read([*shared, "key", "type", "value", "integer"])
+        table = piece.read([*shared, "key", "type", "value", "integer"], blocks)
     else:
         stored = {piece.column_of(key): value_name(key, clocks) for key in own}
-        table = _renamed(piece.read([*shared, *stored]), stored)
+        table = _renamed(piece.read([*shared, *stored], blocks), stored)
     if needs_identity:
         table = identity(table, meta)
     if not everything:

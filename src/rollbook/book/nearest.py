@@ -13,12 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.context import Context
-from rollbook.book.metrics import IDENTITY, chosen, identity
+from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
-from rollbook.storage.columns import from_numpy, join_tables, strings, take_table, to_numpy
+from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, strings, take_table, to_numpy
 
-__all__ = ["nearest_rows", "read_near"]
+__all__ = ["nearest_rows", "read_near", "values_at"]
 
 NDArray = npt.NDArray[Any]
 
@@ -76,6 +77,51 @@ def _distance_of(piece: Piece, block: int, clock: str, value: int) -> float:
         return 0.0
     low, high = known
     return float(max(low - value, value - high, 0))
+
+
+def values_at(pieces: Pieces, run: Context, clock: str, value: int) -> pa.Table:
+    """The newest value of each key at or before a reading: key, value, the clock's reading, time.
+
+    Looks back from the reading, block by block, until every key is found: a value that is found is newer than all that
+    lie further back.
+    """
+    labels = all_keys(pieces, run.clocks)
+    missing = set(labels)
+    stop, steps = float(value) + 1, 1
+    found = []
+    while missing:
+        start = _further_back(pieces, missing, clock, stop, steps)
+        table = select_metrics(pieces, run, sorted(missing), x=clock, start=start, stop=stop)
+        near = nearest_rows({"metrics": in_microseconds(table)}, clock, value, 0, run.clocks).get("metrics")
+        if near is not None:
+            found.append(near)
+            seen = set(near["key"].to_pylist())
+            missing = {key for key in missing if labels[key] not in seen and key not in seen}
+        if start is None:
+            break
+        stop, steps = start, steps * 4
+    if not found:
+        readings = pa.nulls(0, pa.int64())
+        times = pa.nulls(0, pa.timestamp("us", tz="UTC"))
+        columns = [pa.nulls(0, pa.string()), pa.nulls(0, pa.float64()), readings, times]
+        return pa.Table.from_arrays(columns, names=["key", "value", clock, "time"])
+    whole = join_tables(found)
+    order = np.argsort(np.array(whole["key"].to_pylist(), dtype=object).astype(str), kind="stable")
+    return take_table(whole, order)
+
+
+def _further_back(pieces: Pieces, keys: set[str], clock: str, stop: float, steps: int) -> float | None:
+    """Where to look from, so that about `steps` blocks before `stop` are read; None for the very beginning."""
+    begins: list[float] = []
+    for piece in pieces:
+        if piece.part is None or keys.isdisjoint(piece.meta["keys"]):
+            continue
+        for block in range(len(piece.part.row_groups)):
+            known = piece.part.column_range(clock, block)
+            if known is not None and known[0] < stop:
+                begins.append(float(known[0]))
+    begins.sort(reverse=True)
+    return begins[steps - 1] if len(begins) >= steps else None
 
 
 def nearest_rows(

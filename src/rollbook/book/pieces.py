@@ -85,6 +85,21 @@ class Piece:
         """The column under which the rows of a key stand here; there need not be one."""
         return stored_name(key, self.meta, () if self.part is None else self.part.columns)
 
+    def blocks_within(self, ranges: Sequence[tuple[str, float, float]]) -> list[int] | None:
+        """The row groups that may have rows with low <= column < high for all ranges; None for all of them.
+
+        A range of a column that some rows lack leaves nothing out: they are placed by other means.
+        """
+        part = self.part
+        if part is None or not ranges:
+            return None
+        kept = list(range(len(part.row_groups)))
+        for column, low, high in ranges:
+            if column in part.columns and not part.null_count(column):
+                seen = [(block, part.column_range(column, block)) for block in kept]
+                kept = [block for block, known in seen if known is None or (known[1] >= low and known[0] < high)]
+        return None if len(kept) == len(part.row_groups) else kept
+
     def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
         """Columns of its rows, in order of seq; those it lacks are left out.
 

@@ -51,7 +51,14 @@ def select_metrics(
     aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
     plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys if key not in aliases}
     columns = [labels[name] for name in names]
-    wides = wide_metrics(pieces, None if keys is None else names, run.clocks, run.history, run.attempts)
+    span = (-np.inf if start is None else start, np.inf if stop is None else stop)
+    within: list[tuple[str, float, float]] = []
+    if x is not None and axis_key is None and span != (-np.inf, np.inf):
+        within.append((x, *span))
+    if since is not None or until is not None:
+        within.append(("time", _ns(since, -(2**62)), _ns(until, 2**62)))
+    asked_keys = None if keys is None else names
+    wides = wide_metrics(pieces, asked_keys, run.clocks, run.history, run.attempts, within=within)
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
     kept = np.ones(table.num_rows, dtype=bool)
     if since is not None or until is not None:
@@ -63,7 +70,16 @@ def select_metrics(
         return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), aliases, plain)
     axis = labels[axis_key] if axis_key is not None else x
     placed = place(
-        table, attempt, axis, pieces, run.clocks, run.history, run.attempts, set(run.main_writers), exact=exact
+        table,
+        attempt,
+        axis,
+        pieces,
+        run.clocks,
+        run.history,
+        run.attempts,
+        set(run.main_writers),
+        exact=exact,
+        span=span,
     )
     kept &= placed.there
     if start is not None:

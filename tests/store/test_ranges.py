@@ -1,0 +1,102 @@
+"""A range of rows, and what was going on at a point, cost the blocks they lie in and agree with reading everything."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_writer import FakeWriter, make_run
+
+from rollbook.book.book import Book
+from rollbook.book.pieces import Piece
+from rollbook.seal.folder import seal
+from rollbook.storage import encode
+
+
+def _run(root: Path, seed: int, *, back: bool = False) -> Path:
+    """Streams that know the clock, one that does not, rare rows; two attempts; sealed in blocks of 16 rows."""
+    rng = random.Random(seed)
+    attempts: list[dict[str, Any]] = [{"n": 1, "parent": None, "cut": None, "writer": "w1", "status": "crashed"}]
+    if back:
+        cut = {"time": 0, "writers": {"w1": {"0": 200}}}
+        attempts.append({"n": 2, "parent": 1, "cut": cut, "writer": "w2", "status": "crashed"})
+    run = make_run(root, attempts=attempts, id=f"range{seed:03d}")
+    for number in range(1, len(attempts) + 1):
+        writer = FakeWriter(run, f"w{number}", attempt=number, start=1.7e9 + 1000 * number)
+        lane = writer.lane()
+        fast, slow, blind = lane.stream("a", "b"), lane.stream("c"), lane.stream("host")
+        step = 0 if number == 1 else 100
+        for row in range(420):
+            step += rng.choice([0, 1, 1, 2])
+            if seed % 3 == 2 and row == 210:
+                step = 10  # a counter that began anew
+            fast.log(row + number / 10, rng.random(), env_step=step)
+            if row % 40 == 3 and row < 300:
+                slow.log(float(row), env_step=step)
+            if row % 9 == 0:
+                blind.log(float(row))
+            if row % 100 == 0:
+                lane.rare({f"rare{row}": 1.0}, env_step=step)
+        if number == 1 or seed % 2:
+            writer.close()
+    return run
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode, "ROW_GROUP_ROWS", 16)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_range_and_a_point_agree_with_reading_everything(tmp_path: Path, seed: int, back: bool) -> None:
+    run = _run(tmp_path, seed, back=back)
+    before = Book(run)
+    whole = before.metrics(x="env_step").to_pylist()
+    points = [-5, 0, 77, 151, 340, 10_000]
+    expected = {point: before.at(env_step=point).get("metrics") for point in points}
+    seal(run, final=seed % 2 == 0, take_over=True)
+    book = Book(run)
+    for start, stop in [(0, 1), (100, 120), (149, 152), (330, 5000)]:
+        found = book.metrics(x="env_step", start=start, stop=stop).to_pylist()
+        assert found == [row for row in whole if start <= row["env_step"] < stop]
+        keys = book.metrics(["host"], x="env_step", start=start, stop=stop).to_pylist()
+        rows = [row for row in whole if start <= row["env_step"] < stop and row["host"] is not None]
+        assert [row["host"] for row in keys] == [row["host"] for row in rows]
+    for point in points:
+        newest = {}
+        for row in whole:
+            for key, value in row.items():
+                if key not in ("env_step", "time", "inferred") and value is not None and row["env_step"] <= point:
+                    newest[key] = (value, row["env_step"], row["time"])
+        table = book.at(env_step=point).get("metrics")
+        found = {} if table is None else {r["key"]: (r["value"], r["env_step"], r["time"]) for r in table.to_pylist()}
+        assert found == newest
+        live = expected[point]
+        assert (None if live is None else live.to_pylist()) == (None if table is None else table.to_pylist())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_range_and_a_point_read_the_blocks_they_lie_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run(tmp_path, 1)
+    seal(run, take_over=True)
+    blocks: list[int] = []
+    read = Piece.read
+
+    def counted(self: Piece, columns: Any = None, row_groups: Any = None) -> Any:
+        if self.part is not None:
+            blocks.append(len(self.part.row_groups) if row_groups is None else len(row_groups))
+        return read(self, columns, row_groups)
+
+    monkeypatch.setattr(Piece, "read", counted)
+    assert Book(run).metrics(["a"], x="env_step", start=300, stop=305).num_rows
+    assert sum(blocks) <= 3
+    blocks.clear()
+    assert Book(run).metrics(["a"], since=1_700_001_000.2, until=1_700_001_000.21).num_rows
+    assert sum(blocks) <= 3
+    blocks.clear()
+    Book(run).at(env_step=390)
+    assert sum(blocks) <= 25  # of a hundred and more
