@@ -100,11 +100,13 @@ def seal_fixture() -> Any:
 
 @pytest.fixture
 def recorded(new_run: Any) -> Callable[..., tuple[Any, list[dict[str, Any]]]]:
-    """(a sealed book, what its environment gave out) for an observation and an action space by name."""
+    """(a sealed book, what its environment gave out) for an observation and an action space, or names of such."""
 
-    def make(observed: str, acted: str, lengths: tuple[int, ...] = (4, 6), episodes: int = 3, **more: Any) -> Any:
-        env = Sampled(SPACES[observed], SPACES[acted], list(lengths), **more)
-        run = new_run(f"{observed}-{acted}")
+    def make(observed: Any, acted: Any, lengths: tuple[int, ...] = (4, 6), episodes: int = 3, **more: Any) -> Any:
+        names = [space if isinstance(space, str) else type(space).__name__ for space in (observed, acted)]
+        spaces = [SPACES[space] if isinstance(space, str) else space for space in (observed, acted)]
+        env = Sampled(*spaces, list(lengths), **more)
+        run = new_run("-".join(names))
         wrapped = RecordEpisodes(env, run.scope("train"), steps=True)
         play(wrapped, episodes)
         wrapped.close()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource
+from rollbook.datasets import StepSource, to_lerobot
 from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
 
@@ -53,6 +55,68 @@ def test_every_kind_of_action_comes_back_as_its_space_has_it(recorded: Any, acte
     source = StepSource(book)
     for trajectory, truth in zip(source, given, strict=True):
         assert_rows(trajectory.actions(source.space("action")), truth["action"])
+
+
+def assert_same(found: Any, given: Any) -> None:
+    """One value of any space, with its types."""
+    assert type(found) is type(given) or not isinstance(given, (tuple, dict)), (found, given)
+    if isinstance(given, dict):
+        assert set(found) == set(given)
+        for name in given:
+            assert_same(found[name], given[name])
+    elif isinstance(given, tuple):
+        assert len(found) == len(given)
+        for part, truth in zip(found, given, strict=True):
+            assert_same(part, truth)
+    elif given is None or isinstance(given, str):
+        assert found == given
+    else:
+        assert np.asarray(found).dtype == np.asarray(given).dtype
+        np.testing.assert_array_equal(found, given)
+
+
+_Box, _Discrete = gymnasium.spaces.Box, gymnasium.spaces.Discrete
+RAGGED = {
+    "graph": gymnasium.spaces.Graph(_Box(-1, 1, (3,), np.float32), _Discrete(4)),
+    "graph without edge values": gymnasium.spaces.Graph(_Box(-1, 1, (2,), np.float64), None),
+    "sequence": gymnasium.spaces.Sequence(_Box(-1, 1, (2,), np.float32)),
+    "stacked sequence": gymnasium.spaces.Sequence(_Box(-1, 1, (2,), np.float32), stack=True),
+    "sequence of numbers": gymnasium.spaces.Sequence(_Discrete(5)),
+    "one of": gymnasium.spaces.OneOf([_Discrete(3), _Box(0, 1, (2,), np.float32)]),
+    "inside a dict": gymnasium.spaces.Dict({"a": gymnasium.spaces.Sequence(_Discrete(5)), "b": _Discrete(2)}),
+    "inside a tuple": gymnasium.spaces.Tuple([gymnasium.spaces.OneOf([_Discrete(3), _Discrete(9)]), _Discrete(2)]),
+}
+
+
+@pytest.mark.parametrize("kind", RAGGED)
+def test_graphs_sequences_and_one_of_several_come_back_as_the_space_has_them(
+    recorded: Any, tmp_path: Path, kind: str
+) -> None:
+    book, all_given = recorded(RAGGED[kind], "discrete", (5, 3))
+    source = StepSource(book)
+    space = source.space("observation")
+    for trajectory, truth in zip(source, all_given, strict=True):
+        for found, given in ((trajectory.observations(space), truth["obs"]), (
+            trajectory.next_observations(space), truth["obs"][1:],
+        )):  # fmt: skip
+            rows = _rows_of(found, len(given))
+            for one, sample in zip(rows, given, strict=True):
+                assert_same(one, sample)
+    with pytest.raises(BadInput, match="no numbers of one shape"):
+        to_lerobot(book, tmp_path / "lerobot")
+    assert not (tmp_path / "lerobot").exists()
+
+
+def _rows_of(tree: Any, n: int) -> list[Any]:
+    """The rows of what `observations` gives for a space."""
+    if isinstance(tree, dict):
+        parts = {name: _rows_of(part, n) for name, part in tree.items()}
+        return [{name: rows[i] for name, rows in parts.items()} for i in range(n)]
+    if isinstance(tree, tuple):
+        several = [_rows_of(part, n) for part in tree]
+        return [tuple(rows[i] for rows in several) for i in range(n)]
+    assert len(tree) == n
+    return list(tree)
 
 
 def test_a_run_that_is_still_written_is_read_as_well(new_run: Any) -> None:

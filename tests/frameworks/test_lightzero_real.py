@@ -114,10 +114,9 @@ def test_the_folder_is_that_of_the_document(muzero: Any) -> None:
     names = {path.name for path in (folder / "ckpt").iterdir() if not path.name.startswith(".")}
     assert {"ckpt_best.pth.tar", "iteration_0.pth.tar"} <= names
     assert all(re.fullmatch(r"(ckpt_best|iteration_\d+)\.pth\.tar", name) for name in names)
-    for name in ("total_config.py", "formatted_total_config.py"):
-        namespace: dict[str, Any] = {}
-        exec((folder / name).read_text(), namespace)
-        assert namespace["exp_config"]["policy"]["num_simulations"] == 3
+    namespace: dict[str, Any] = {}
+    exec((folder / "total_config.py").read_text(), namespace)
+    assert namespace["exp_config"]["policy"]["num_simulations"] == 3
     assert book.config["policy"]["batch_size"] == 16
 
 
@@ -221,11 +220,89 @@ def test_every_ckpt_name_names_a_file_that_torch_loads(muzero: Any) -> None:
     rows = [row for row in book.text().to_pylist() if row["key"] == "evaluator/ckpt_name"]
     iterations = [step for step, _ in column(book, "evaluator/reward_mean", "gradient_step")]
     assert [row["text"] for row in rows] == [f"iteration_{i}.pth.tar" for i in iterations]
-    for name in [row["text"] for row in rows] + ["ckpt_best.pth.tar"]:
+    scores = dict(column(book, "evaluator/reward_mean", "gradient_step"))
+    for name, iteration in zip([row["text"] for row in rows], iterations, strict=True):
         state = torch.load(folder / "ckpt" / name)
         assert {"model", "last_iter"} <= set(state)
-    best = [row for row in book.checkpoints().to_pylist() if row["path"].endswith("ckpt_best.pth.tar")]
-    assert best[-1]["score"] == max(value for _, value in column(book, "evaluator/reward_mean", "gradient_step"))
+        assert state["last_iter"] == iteration  # the model that was evaluated, not that of a step later
+    best = torch.load(folder / "ckpt" / "ckpt_best.pth.tar")
+    assert scores[best["last_iter"]] == max(scores.values())
+    checkpoints = book.checkpoints().to_pylist()
+    assert [row["score"] for row in checkpoints if row["is_best"]][-1] == max(scores.values())
+    assert len({row["path"] for row in checkpoints}) == len(checkpoints)  # a file has one row
+
+
+def test_what_was_written_can_be_run_again(muzero: Any, own_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from easydict import EasyDict
+
+    _, folder, _, _ = muzero
+    monkeypatch.syspath_prepend(str(folder))
+    from formatted_total_config import create_config, main_config
+
+    main, create = muzero_config()
+    assert isinstance(main_config, EasyDict)
+    assert create_config == create
+    assert (main_config.exp_name, main_config.policy.batch_size) == (main.exp_name, 16)
+    again = copy.deepcopy(main_config)
+    again.policy.update(update_per_collect=2, eval_freq=1000)
+    options = {"dir": own_place / "again", "keeper": "inline", "save_evaluated": False}
+    train_muzero([again, copy.deepcopy(create_config)], seed=0, max_env_step=10, options=options)
+    (second,) = (own_place / "again" / "data_muzero").iterdir()
+    book = Book(second)
+    assert (book.project, book.name, book.status) == ("data_muzero", "cartpole_quick", "finished")
+    mine, before = book.config, Book(folder).config
+    changed = {"exp_name", "policy"}
+    assert {k: v for k, v in mine.items() if k not in changed} == {k: v for k, v in before.items() if k not in changed}
+    assert {k for k, v in mine["policy"].items() if v != before["policy"].get(k)} <= {
+        "update_per_collect", "eval_freq", "eval",
+    }  # fmt: skip
+
+
+def small_config() -> tuple[Any, Any]:
+    main, create = muzero_config()
+    main.env.update(collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1)
+    main.policy.update(collector_env_num=1, evaluator_env_num=1, n_episode=1, num_simulations=2)
+    main.policy.update(update_per_collect=6, batch_size=4, eval_freq=6)
+    return main, create
+
+
+def test_a_resumed_training_goes_on_its_best_model_stays_and_checkpoints_are_bounded(own_place: Path) -> None:
+    def trained(**more: Any) -> Any:
+        with rollbook.init(
+            "lz", "again", dir=own_place / "runs", sinks=(), keeper="inline", run_id="one", **more
+        ) as run:
+            options = {"terminal": False, "keep_evaluated": 1}
+            train_muzero([*small_config()], seed=0, max_train_iter=14, run=run, options=options)
+        return run
+
+    def scores(run: Any) -> list[tuple[int, float]]:
+        return column(run.book, "evaluator/reward_mean", "gradient_step")
+
+    first = trained()
+    iterations = column(first.book, "learner/total_loss", "gradient_step")
+    assert [step for step, _ in iterations] == list(range(len(iterations)))
+    counted = column(first.book, "collector/total_episode_count", "gradient_step")[-1][1]
+    second = trained(resume="must")
+    assert second.attempt == 2
+    assert second.offsets["gradient_step"] == len(iterations)
+    assert second.offsets["env_step"] > 0
+    # One axis: no iteration twice, totals go on, and the best model is the best of both lives.
+    steps = [step for step, _ in column(second.book, "learner/total_loss", "gradient_step")]
+    assert steps == list(range(2 * len(iterations)))
+    episodes = [row for row in second.book.episodes().to_pylist() if row["scope"] == "collector"]
+    assert column(second.book, "collector/total_episode_count", "gradient_step")[-1][1] == len(episodes) > counted
+    rows = second.book.checkpoints().to_pylist()
+    best = max(value for _, value in scores(second))
+    named = [row for row in rows if row["kept"] and row["score"] == best]
+    state = torch.load(second.folder / "ckpt" / "ckpt_best.pth.tar")
+    told = torch.load(second.folder / named[0]["path"])
+    assert all(torch.equal(value, told["model"][name]) for name, value in state["model"].items())
+    gone = {row["checkpoint_id"] for row in rows if not row["kept"]}
+    for row in rows:
+        assert (second.folder / row["path"]).exists() == (row["checkpoint_id"] not in gone)
+    evaluated = [row for row in rows if row["score"] is not None and row["checkpoint_id"] not in gone]
+    assert len(evaluated) <= 3  # the newest of each life, and the best
+    assert second.bill()["drops"] == {}
 
 
 def test_the_learner_log_shows_structure_and_status(muzero: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,18 @@ def test_ids_that_are_taken_and_failures_leave_nothing_half_written(new_run: Any
     with pytest.raises(BadInput, match="do not fit"):
         to_minari(run.book, "test/b-v0", observation_space=gymnasium.spaces.Box(0, 1, (7,)))
     assert list(minari.list_local_datasets()) == ["test/a-v0"]
+
+
+@pytest.mark.parametrize("name", ["t/box-v0", "box", "a b/box-v0", "box-v", "", "../box-v0"])
+def test_an_id_that_minari_refuses_is_said_before_anything_is_written(new_run: Any, name: str) -> None:
+    run = new_run()
+    recorded = RecordEpisodes(Sampled(SPACES["vector"], SPACES["discrete"], [3]), run.scope("train"), steps=True)
+    play(recorded, 2)
+    before = sorted(Path(os.environ["MINARI_DATASETS_PATH"]).rglob("*"))
+    with pytest.raises(BadInput, match="namespace/name-v0"):
+        to_minari(run.book, name)
+    assert sorted(Path(os.environ["MINARI_DATASETS_PATH"]).rglob("*")) == before
+    assert minari.list_local_datasets() == {}
 
 
 def test_an_episode_under_way_is_cut_and_counted(new_run: Any) -> None:

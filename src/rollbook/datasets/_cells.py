@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollbook.errors import BadInput
 from rollbook.storage.columns import to_numpy
 
-__all__ = ["as_space", "column_cells", "from_json", "join_cells", "leaves_of", "stacked", "tree_of"]
+__all__ = ["as_space", "column_cells", "from_json", "is_ragged", "join_cells", "leaves_of", "stacked", "tree_of"]
 
 NDArray = npt.NDArray[Any]
 Cells = NDArray | list[Any]
@@ -152,6 +152,9 @@ def tree_of(leaves: Mapping[str, Any]) -> Any:
 def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> Any:
     """Leaves by path as the space has them: nested dicts and tuples of arrays of the space's type, [rows, *shape].
 
+    Graphs, sequences and values of one of several spaces have no common shape: they come as a list of values, each as
+    the space's `sample` makes it.
+
     Raises:
       BadInput: a part that the space has was not recorded, or has another shape.
     """
@@ -168,6 +171,9 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
                 for i, part in enumerate(space.spaces)
             )
         return tuple(as_space(_below(leaves, str(i)), part, f"{what}/{i}") for i, part in enumerate(space.spaces))
+    if kind in _RAGGED and leaves:
+        count = len(next(iter(leaves.values())))
+        return [_as_element(_row_of(leaves, row), space, what) for row in range(count)]
     if "" not in leaves:
         raise BadInput(
             f"the space has {what}, which was not recorded; found {sorted(leaves) or 'nothing'}. Pass the right space."
@@ -180,6 +186,87 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
     except (ValueError, TypeError) as err:
         shape = getattr(cells, "shape", "ragged")
         raise BadInput(f"{what} of shape {shape} do not fit {space} ({err}). Pass the right space.") from None
+
+
+_RAGGED = ("Graph", "Sequence", "OneOf")
+
+
+def is_ragged(space: Any) -> bool:
+    """Whether values of the space have parts that come and go: graphs, sequences, one of several spaces."""
+    if type(space).__name__ in _RAGGED:
+        return True
+    parts = getattr(space, "spaces", ())
+    return any(map(is_ragged, parts.values() if hasattr(parts, "values") else parts))
+
+
+def _row_of(leaves: Mapping[str, Any], row: int) -> dict[str, Any]:
+    """What one row has of each leaf; parts that it lacks are left out."""
+    return {path: cells[row] for path, cells in leaves.items() if cells[row] is not None}
+
+
+def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:
+    """One value of a space of its parts by path, as the space's `sample` makes it."""
+    kind = type(space).__name__
+    if kind == "Dict":
+        return {
+            name: _as_element(_below(parts, str(name)), part, f"{what}/{name}") for name, part in space.spaces.items()
+        }
+    if kind == "Tuple":
+        return tuple(_as_element(_below(parts, str(i)), part, f"{what}/{i}") for i, part in enumerate(space.spaces))
+    if kind == "OneOf":
+        chosen = int(_as_element(_below(parts, "0"), _Index, what))
+        return np.int64(chosen), _as_element(_below(parts, "1"), space.spaces[chosen], f"{what}/1")
+    if kind == "Graph":
+        return _as_graph(parts, space, what)
+    if kind == "Sequence":
+        return _as_sequence(parts, space, what)
+    if "" not in parts:
+        raise BadInput(
+            f"the space has {what}, which was not recorded; found {sorted(parts) or 'nothing'}. Pass the right space."
+        )
+    cell = parts[""]
+    if space is _Index or kind not in ("Box", "Discrete", "MultiDiscrete", "MultiBinary"):
+        return cell
+    try:
+        array = np.asarray(cell, dtype=space.dtype).reshape(space.shape)
+    except (ValueError, TypeError) as err:
+        raise BadInput(f"{what} {cell!r:.100} does not fit {space} ({err}). Pass the right space.") from None
+    return array[()] if kind == "Discrete" else array
+
+
+class _Index:
+    """Stands for the space of a place in a list."""
+
+
+def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> Any:
+    inner = space.feature_space
+    if "" in parts and space.stack:
+        return np.asarray(parts[""], dtype=inner.dtype).reshape(-1, *inner.shape)
+    heads = {path.partition("/")[0] for path in parts} - {""}
+    elements = [_as_element(_below(parts, str(i)), inner, f"{what}/{i}") for i in range(len(heads))]
+    if space.stack:
+        return np.asarray(elements, dtype=inner.dtype).reshape(-1, *inner.shape)
+    return tuple(elements)
+
+
+def _as_graph(parts: Mapping[str, Any], space: Any, what: str) -> Any:
+    from gymnasium.spaces import GraphInstance
+
+    def several(name: str, inner: Any) -> Any:
+        if inner is None or name not in parts:
+            return None
+        cell = parts[name]
+        return np.asarray(cell, dtype=inner.dtype).reshape(-1, *inner.shape)
+
+    nodes = several("nodes", space.node_space)
+    if nodes is None:
+        raise BadInput(f"the space has {what}/nodes, which was not recorded; found {sorted(parts)}.")
+    links = parts.get("edge_links")
+    return GraphInstance(
+        nodes=nodes,
+        edges=several("edges", space.edge_space),
+        edge_links=None if links is None else np.asarray(links, dtype=np.int32).reshape(-1, 2),
+    )
 
 
 def _below(leaves: Mapping[str, Any], name: str) -> dict[str, Any]:

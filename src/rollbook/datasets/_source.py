@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from rollbook.book.metrics import chosen, identity
 from rollbook.book.pieces import Piece
-from rollbook.datasets._cells import Cells, as_space, join_cells, leaves_of, tree_of
+from rollbook.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
 from rollbook.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.errors import BadInput
 from rollbook.storage.columns import to_numpy
@@ -79,7 +79,7 @@ class Trajectory:
         leaves = leaves_of(self.columns, "obs")
         ends = leaves_of(self.last, "obs") or leaves_of({k: v[-1] for k, v in self.columns.items()}, "next_obs")
         if ends:
-            leaves = {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
+            leaves = _with_end(leaves, ends, len(self), space)
         return tree_of(leaves) if space is None else as_space(leaves, space, "observations")
 
     def next_observations(self, space: Any = None) -> Any:
@@ -89,13 +89,20 @@ class Trajectory:
             ends = leaves_of(self.last, "obs")
             leaves = {path: cells[1:] for path, cells in leaves_of(self.columns, "obs").items()}
             if ends:
-                leaves = {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
+                leaves = _with_end(leaves, ends, len(self) - 1, space)
         return tree_of(leaves) if space is None else as_space(leaves, space, "next observations")
 
     def actions(self, space: Any = None) -> Any:
         """The n actions, as the space has them, else nested by name."""
         leaves = leaves_of(self.columns, "action")
         return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
+
+
+def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: Any) -> dict[str, Any]:
+    """The n cells of each leaf and the one at the end. A leaf without an end is left out, unless its parts may go."""
+    if space is None or not is_ragged(space):
+        return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
+    return {path: [*leaves.get(path, [None] * n), ends.get(path)] for path in dict.fromkeys([*leaves, *ends])}
 
 
 def _one(cell: Any) -> Cells:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from rollbook.capture.episodes.infos import is_picture
 from rollbook.datasets._arrow import fixed_lists, to_cells
-from rollbook.datasets._cells import leaves_of
+from rollbook.datasets._cells import is_ragged, leaves_of
 from rollbook.datasets._png import pixels, png
 from rollbook.datasets._replay import Replay
 from rollbook.datasets._source import StepSource, Trajectory
@@ -71,6 +71,13 @@ def to_lerobot(
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     if len(source.agents) > 1:
         raise BadInput(f"to_lerobot(): the run has the agents {', '.join(source.agents)}; name one with agent=.")
+    for what in ("observation", "action"):
+        space = source.space(what, source.agents[0])
+        if space is not None and is_ragged(space):
+            raise BadInput(
+                f"to_lerobot(): the {what}s are of {space}, whose values have no numbers of one shape; LeRobot's "
+                "columns do. Use to_jsonl, which keeps them as they are."
+            )
     made = root.exists()
     try:
         return _write(root, source, fps, task or source.env_id() or "", robot_type)
@@ -153,12 +160,20 @@ def _frames(trajectory: Trajectory) -> tuple[dict[str, pa.Array], dict[str, Any]
             shape = cells.shape[1:] if cells.ndim == 4 else (*cells.shape[1:], 1)
             features[name] = {"dtype": "image", "shape": list(shape), "names": ["height", "width", "channels"]}
             continue
-        array = np.asarray(cells) if isinstance(cells, list) else cells
-        if array.dtype.kind not in "biuf":
+        array = _array(cells)
+        if array is None or array.dtype.kind not in "biuf":
             raise BadInput(f"to_lerobot(): {name} of episode {trajectory.episode_id} holds no numbers of one shape.")
         columns[name] = from_numpy(array) if array.ndim == 1 else fixed_lists(array)
         features[name] = {"dtype": array.dtype.name, "shape": list(array.shape[1:]) or [1], "names": None}
     return columns, features
+
+
+def _array(cells: Any) -> Any:
+    """Cells as one array; None where they have no common shape."""
+    try:
+        return np.asarray(cells)
+    except ValueError:
+        return None
 
 
 def _named(trajectory: Trajectory) -> Iterator[tuple[str, Any]]:

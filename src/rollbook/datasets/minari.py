@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,16 +62,18 @@ def to_minari(
     Returns:
       The `MinariDataset`, or with several agents a dict of them.
     Raises:
-      BadInput: nothing to write, spaces that are not known, or an id that is taken.
+      BadInput: nothing to write, spaces that are not known, or an id that is taken or that Minari refuses.
       MissingExtra: Minari is not installed.
     """
     minari = need("minari", extra="minari", why="to_minari()")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     told = told if told is not None else Exported()
     made = {}
+    for name in source.agents:  # before anything is written: an id that Minari refuses spoils its whole database
+        _check_id(_id_of(dataset_id, name) if name and agent is None else dataset_id)
     for name in source.agents:
         own_id = _id_of(dataset_id, name) if name and agent is None else dataset_id
-        if own_id in minari.list_local_datasets():
+        if _place(own_id).exists():
             raise BadInput(
                 f"to_minari(…, {own_id!r}): there is a data set of that id. Choose another version, or delete it with "
                 f"minari.delete_dataset({own_id!r})."
@@ -81,6 +85,26 @@ def to_minari(
         buffers = _buffers(source, name, spaces, infos, told)
         made[name] = _create(minari, own_id, buffers, spaces, _spec(source, env), metadata)
     return made if len(made) > 1 else next(iter(made.values()))
+
+
+def _check_id(dataset_id: str) -> None:
+    """Raises BadInput for an id that Minari would refuse when half of it is written."""
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    try:
+        parse_dataset_id(dataset_id)
+    except (ValueError, TypeError) as err:
+        raise BadInput(
+            f"to_minari(…, {dataset_id!r}): {err} Use namespace/name-v0; each part is letters, digits, - and _, a "
+            "namespace has two characters or more."
+        ) from None
+
+
+def _place(dataset_id: str) -> Path:
+    """The folder of a data set, which exists when the id is taken."""
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    return Path(get_dataset_path(dataset_id))
 
 
 def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any], env: Any, metadata: Any) -> Any:
@@ -102,8 +126,7 @@ def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any],
                 **options,
             )
     except BaseException:
-        if dataset_id in minari.list_local_datasets():  # half of one; it was not there before
-            minari.delete_dataset(dataset_id)
+        shutil.rmtree(_place(dataset_id), ignore_errors=True)  # half of one; it was not there before
         raise
 
 

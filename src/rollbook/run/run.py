@@ -379,6 +379,11 @@ class Run(Scope):
     def _attempt_entry(self, number: int | None = None) -> dict[str, Any]:
         return manifest.entry_of(self.about, self.attempt if number is None else number)
 
+    def formatted_config(self, text: str) -> None:
+        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+        self._parts["formatted_config"] = text
+        self.config_changed = True
+
     def write_about(self) -> None:
         """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
         if not self.writer.main:

@@ -159,7 +159,7 @@ def test_an_evaluation_is_reported_in_all_fields_and_a_line_per_episode(run: Any
     assert fields["ckpt_name"] == "iteration_200.pth.tar"
     assert (fields["episode_count"], fields["envstep_count"], fields["evaluate_time"]) == (2, 40, 0.5)
     assert (fields["avg_envstep_per_episode"], fields["avg_envstep_per_sec"]) == (20.0, 80.0)
-    assert (fields["reward_mean"], fields["reward_std"], fields["each_reward"]) == (9.0, 1.0, [8.0, 10.0])
+    assert (fields["reward_mean"], fields["reward_std"], fields["each_reward"]) == (9.0, 1.0, [10.0, 8.0])
     assert (fields["success"], fields["success_mean"]) == ([1.0], 1.0)
     text = (run.folder / "log" / "evaluator" / "evaluator_logger.txt").read_text()
     lines = [line for line in text.splitlines() if "[EVALUATOR]" in line]

@@ -20,7 +20,7 @@ from rollbook.adapters.lightzero.events import EventWriter
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
 from rollbook.adapters.lightzero.middleware import online_logger
-from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor
+from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor, pretty_print
 from rollbook.adapters.lightzero.text import TextLogger
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "get_tabulate_vars",
     "get_tabulate_vars_hor",
     "online_logger",
+    "pretty_print",
     "recording",
 ]
 

@@ -20,9 +20,12 @@ from rollbook._optional import need
 from rollbook.adapters import _versions
 from rollbook.adapters.lightzero.buffer import BufferLog
 from rollbook.adapters.lightzero.collecting import CollectorBridge, collector_classes
+from rollbook.adapters.lightzero.counters import Counters, as_given
 from rollbook.adapters.lightzero.evaluating import EvaluatorBridge, evaluator_classes
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.learning import LearnerBridge
+from rollbook.adapters.lightzero.pair import formatted
+from rollbook.errors import BadInput
 
 __all__ = ["recording"]
 
@@ -32,16 +35,23 @@ _WHY = "rollbook.adapters.lightzero.recording"
 
 @contextmanager
 def recording(
-    run: Any = None, *, save_evaluated: bool = True, terminal: bool = True, compat: bool = False, **options: Any
+    run: Any = None,
+    *,
+    save_evaluated: bool = True,
+    keep_evaluated: int = 3,
+    terminal: bool = True,
+    compat: bool = False,
+    **options: Any,
 ) -> Iterator[Experiment]:
     """For the time of this block, LightZero and DI-engine write to a run, and its folder is the experiment's.
 
     Args:
       run: a Run or an Experiment; None takes the current run, or opens one, which ends with the block.
-      save_evaluated: save the model of every evaluation, so that `ckpt_name` names a file; otherwise it is empty where
-        there is none.
+      save_evaluated: save the model of every evaluation, so that `ckpt_name` names a file; otherwise only those that
+        are better than all before, and the name is empty where there is no file.
+      keep_evaluated: of those models the newest so many are kept, and the best. What the learner itself saves stays.
       terminal: show messages on the standard error as well.
-      compat: LightZero's own numbers where they are wrong.
+      compat: LightZero's own numbers where they are wrong, and the text layouts of its release 0.2.0.
       options: of `rollbook.init`, if a run has to be opened.
     Raises:
       MissingExtra, UnsupportedVersion: DI-engine is not there, or in a version this was not written for.
@@ -53,12 +63,15 @@ def recording(
         experiment = Experiment(None, options={"project": "lightzero", **options})
     else:
         experiment = experiment_of(run)
+    if keep_evaluated < 0:
+        raise BadInput(f"recording(keep_evaluated={keep_evaluated!r}): give a number of checkpoints, 0 or more")
     experiment.terminal, experiment.compat = terminal, compat
+    experiment.counters = Counters(experiment.run)
     patches = _Patches()
     finishers: list[Callable[[], None]] = []
     status = "finished"
     try:
-        finishers += _install(patches, experiment, save_evaluated)
+        finishers += _install(patches, experiment, save_evaluated, keep_evaluated)
         yield experiment
     except BaseException as err:
         status = "killed" if isinstance(err, KeyboardInterrupt) else "crashed"
@@ -70,6 +83,7 @@ def recording(
                 finish()
             except Exception as err:
                 experiment.run.count("lightzero_finish", message=f"the last tables could not be written: {err}")
+        experiment.counters = as_given
         if experiment.opened_here:
             experiment.run.finish(status)
 
@@ -106,7 +120,7 @@ class _Patches:
         self._before = []
 
 
-def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) -> list[Callable[[], None]]:
+def _install(patches: _Patches, experiment: Experiment, save: bool, keep: int) -> list[Callable[[], None]]:
     """Put ours in place; returns what is to be called at the end."""
     _load_modules()
     log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY, also="LightZero")
@@ -120,8 +134,7 @@ def _install(patches: _Patches, experiment: Experiment, save_evaluated: bool) ->
     hooks = need("ding.worker.learner.learner_hook", extra="lightzero", why=_WHY, also="LightZero")
     patches.set(hooks.LogShowHook, "__call__", lambda hook, engine: learner.show(hook, engine))
     patches.set(hooks.SaveCkptHook, "__call__", learner.saving(hooks.SaveCkptHook.__call__))
-    evaluator = EvaluatorBridge(experiment, save_evaluated)
-    learner.score = evaluator.score
+    evaluator = EvaluatorBridge(experiment, learner, save, keep)
     for cls in evaluator_classes():
         patches.set(cls, "eval", evaluator.around(cls.eval))
     collector = CollectorBridge(experiment)
@@ -154,9 +167,10 @@ def _build_logger(experiment: Experiment) -> Callable[..., Any]:
 
 
 def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Callable[..., Any]:
-    """The experiment's folder is the run's; the two configuration files are written by the run, from the same data."""
+    """The experiment's folder is the run's; the two configuration files are written here, from the same data."""
 
     def compile_config(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        named = cfg.get("exp_name")
         try:
             cfg["exp_name"] = os.path.relpath(experiment.folder)
         except ValueError:  # another drive (Windows)
@@ -171,6 +185,9 @@ def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Calla
             if isinstance(compiled.get("seed"), int):
                 run.fill_in(seed=compiled["seed"])
             run.write_about()
+            create = kwargs.get("create_cfg")
+            if create is not None:
+                run.formatted_config(formatted(compiled, create, named))
         except Exception as err:
             run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
         return compiled
@@ -199,9 +216,10 @@ def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
         fields, gathered.values = gathered.values, {}
         if fields:
             have = fields.get("num_of_transitions", fields.get("num_transitions"))
-            log.report(train_iter, current_have=have, **{name.replace("/", "_"): v for name, v in fields.items()})
+            step = experiment.counters("gradient_step", train_iter)
+            log.report(step, current_have=have, **{name.replace("/", "_"): v for name, v in fields.items()})
             for tag, value in gathered.take_native().items():
-                experiment.events.write([({tag: value}, train_iter)])
+                experiment.events.write([({tag: value}, step)])
 
     theirs_memory = utils.log_buffer_memory_usage
     theirs_time = utils.log_buffer_run_time

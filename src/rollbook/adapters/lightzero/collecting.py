@@ -89,7 +89,10 @@ class CollectorBridge:
             if before and not collector._episode_info:  # they reported, and forgot their episodes
                 self._taken[id(collector)] = 0
                 searched = {name: said.scalars.get(name) for name in ("visit_entropy", "completed_value")}
-                log.report(train_iter, more={k: v for k, v in searched.items() if scalar_of(v) is not None})
+                log.report(
+                    self._experiment.counters("gradient_step", train_iter),
+                    more={k: v for k, v in searched.items() if scalar_of(v) is not None},
+                )
 
         return output
 
@@ -97,7 +100,7 @@ class CollectorBridge:
         """Report what was collected since the last report: they report after 100 iterations at the earliest."""
         for instance, log in self._logs.items():
             if log.pending:
-                log.report(self._last_iter.get(instance, 0))
+                log.report(self._experiment.counters("gradient_step", self._last_iter.get(instance, 0)))
 
     def _take_totals(self, collector: Any, log: CollectorLog) -> None:
         """Their counters know the steps of episodes that are not over yet; ours know those of earlier lives."""

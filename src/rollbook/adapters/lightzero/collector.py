@@ -74,6 +74,12 @@ class CollectorLog:
         self._last_iter = 0
         totals = ("total_envstep_count", "total_train_sample_count", "total_episode_count", "total_duration")
         self.totals: dict[str, Any] = {name: self.experiment.last(f"{instance_name}/{name}") or 0 for name in totals}
+        # A life that ended between two reports has episodes in the book that no report counted.
+        episodes, steps = self.experiment.episodes_before(instance_name)
+        missed = max(0, steps - self.totals["total_envstep_count"])
+        self.totals["total_episode_count"] = max(self.totals["total_episode_count"], episodes)
+        self.totals["total_envstep_count"] += missed
+        self.totals["total_train_sample_count"] += missed
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -147,8 +153,10 @@ class CollectorLog:
         self._last_iter = train_iter
         self._episodes, self._stage_seconds = [], 0.0
         step = self.totals["total_envstep_count"] if envstep is None else envstep
-        lines = "\n".join(f"  {name}: {value}" for name, value in fields.items())
-        self.experiment.text(self.instance_name).table(f"Collector Training Summary:\n{lines}")
+        compat = self.experiment.compat  # the layout of LightZero 0.2.0 as released
+        lines = "\n".join(f"{'' if compat else '  '}{name}: {value}" for name, value in fields.items())
+        heading = "collect end:" if compat else "Collector Training Summary:"
+        self.experiment.text(self.instance_name).table(f"{heading}\n{lines}")
         self.experiment.report(self.instance_name, fields, train_iter=train_iter, envstep=step, skip=("each_reward",))
         return fields
 

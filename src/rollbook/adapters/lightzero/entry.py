@@ -14,6 +14,7 @@ from typing import Any
 from rollbook._optional import need
 from rollbook.adapters._run import clean_name
 from rollbook.adapters.lightzero.bridge import recording
+from rollbook.errors import BadInput
 
 __all__ = ["ENTRIES", "entry"]
 
@@ -32,13 +33,16 @@ ENTRIES = (
 )
 """LightZero's entry functions."""
 
+_OF_RECORDING = ("save_evaluated", "keep_evaluated", "compat", "terminal")
+
 
 def entry(name: str) -> Callable[..., Any]:
     """The entry function `lzero.entry.<name>`, recorded.
 
     It takes the arguments of LightZero's own, and `run=`: a Run or an Experiment. Without one the current run is used,
-    or one is opened: its project is the folder, its name the last part of the configuration's `exp_name`, and what is
-    given as `options=` goes to `rollbook.init`.
+    or one is opened: its project is the folder, its name the last part of the configuration's `exp_name`. What is given
+    as `options=` goes to `recording` (`save_evaluated`, `keep_evaluated`, `compat`, `terminal`), with `run=` too, and
+    the rest of it to `rollbook.init` if a run is opened.
     """
 
     def call(
@@ -50,7 +54,15 @@ def entry(name: str) -> Callable[..., Any]:
             from rollbook.run.current import current_run
 
             run = current_run()
-        chosen = {} if run is not None else {**_named(input_cfg), "seed": seed, "sinks": (), **(options or {})}
+        given = dict(options or {})
+        chosen = {option: given.pop(option) for option in _OF_RECORDING if option in given}
+        if run is None:
+            chosen = {**_named(input_cfg), "seed": seed, "sinks": (), **given, **chosen}
+        elif given:
+            raise BadInput(
+                f"{name}(run=…, options=…): the run is open already, so {', '.join(map(repr, given))} cannot be used. "
+                f"With run=, options are {', '.join(_OF_RECORDING)}"
+            )
         with recording(run, **chosen):
             return theirs(input_cfg, seed, *args, **kwargs)
 

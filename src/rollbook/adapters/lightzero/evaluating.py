@@ -9,6 +9,7 @@ from typing import Any
 from rollbook.adapters.lightzero.collecting import _classes
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
+from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.values import scalar_of
 
 __all__ = ["EvaluatorBridge", "evaluator_classes"]
@@ -31,14 +32,13 @@ class EvaluatorBridge:
     while others still play their first would favour short episodes.
     """
 
-    def __init__(self, experiment: Experiment, save_evaluated: bool) -> None:
-        self._experiment, self._save_evaluated = experiment, save_evaluated
+    def __init__(
+        self, experiment: Experiment, learner: LearnerBridge, save_evaluated: bool = True, keep_evaluated: int = 3
+    ) -> None:
+        self._experiment, self._learner = experiment, learner
+        self._save_evaluated, self._keep = save_evaluated, keep_evaluated
         self._logs: dict[str, EvaluatorLog] = {}
-        self._running: EvaluatorLog | None = None
-
-    def score(self) -> float | None:
-        """The mean return of the evaluation that is running; None between evaluations."""
-        return None if self._running is None else self._running.reward_mean()
+        self._saved: list[str] = []  # ids of checkpoints of evaluations, oldest first
 
     def log(self, evaluator: Any) -> EvaluatorLog:
         """The log of an evaluator."""
@@ -59,6 +59,9 @@ class EvaluatorBridge:
             log = self.log(evaluator)
             # A resumed run knows how good its best model was; theirs begins at -inf and would replace it.
             evaluator._max_episode_return = max(evaluator._max_episode_return, log.best)
+            train_step = self._experiment.counters("gradient_step", train_iter) if train_iter >= 0 else train_iter
+            env_step = self._experiment.counters("env_step", envstep) if envstep >= 0 else envstep
+            engine = self._learner.behind(save_ckpt_fn)
             n_episode = (args[0] if args else kwargs.get("n_episode")) or evaluator._default_n_episode
             text, events, env = evaluator._logger, evaluator._tb_logger, evaluator._env
             said = _Said(text, events)
@@ -66,19 +69,38 @@ class EvaluatorBridge:
             step = env.step
             evaluator._logger = evaluator._tb_logger = said
             env.step = watch.around(step)
-            self._running = log
             try:
                 with log.evaluating():
-                    answer = theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
+                    # Theirs would write over the best model in place. Ours is saved below, with its score.
+                    told = save_ckpt_fn if engine is None else _nothing
+                    answer = theirs(evaluator, told, train_iter, envstep, *args, **kwargs)
             finally:
-                self._running = None
                 evaluator._logger, evaluator._tb_logger = text, events
                 del env.step  # the method of the class shows again
-            save = save_ckpt_fn if self._save_evaluated else None
-            log.report(train_iter, envstep, save=save, more=said.others(watch.names))
+            checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
+            log.report(train_step, env_step, checkpoint=checkpoint, more=said.others(watch.names))
             return answer
 
         return evaluate
+
+    def _save(self, engine: Any, log: EvaluatorLog, train_step: int, env_step: int) -> Any:
+        """Save the model that was evaluated, if it is wanted or the best so far; of others the newest are kept."""
+        mean = log.reward_mean()
+        if not self._save_evaluated and not mean > log.best:
+            return None
+        checkpoint = self._learner.save_evaluated(engine, mean, train_step, env_step)
+        if checkpoint.path is None:
+            return None
+        self._saved.append(checkpoint.id)
+        surplus = self._saved[: -self._keep] if self._keep else self._saved
+        if surplus:
+            gone = self._experiment.run.checkpoints.retire(surplus)
+            self._saved = [identity for identity in self._saved if identity not in gone]
+        return checkpoint
+
+
+def _nothing(name: str) -> None:
+    """Stands for `save_checkpoint` while they evaluate."""
 
 
 class _Watch:

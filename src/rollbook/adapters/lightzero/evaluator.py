@@ -50,7 +50,7 @@ class EvaluatorLog:
       clock: seconds that never step back.
 
     Attributes:
-      best: the best mean reward so far, over all lives of the run; -inf before the first.
+      best: the best score so far, over all lives of the run and all its checkpoints; -inf before the first.
     """
 
     def __init__(
@@ -67,8 +67,7 @@ class EvaluatorLog:
         self._episodes: list[dict[str, Any]] = []
         self._seconds = 0.0
         self._last_iter: int | None = None
-        best = self.experiment.run.summary.get(f"{instance_name}/best_reward_mean")
-        self.best = float(best) if isinstance(best, (int, float)) else float("-inf")
+        self.best = self.experiment.best_score(instance_name)
 
     def should_eval(self, train_iter: int) -> bool:
         """Whether an evaluation is due: at first, and then every `eval_freq` iterations. True moves the mark."""
@@ -96,9 +95,10 @@ class EvaluatorLog:
         """
         number = scalar_of(reward)
         value = float("nan") if number is None else float(number)
-        self._episodes.append({"reward": value, "step": int(envstep), "info": dict(info or {})})
+        self._episodes.append({"env": env_id, "reward": value, "step": int(envstep), "info": dict(info or {})})
+        shown = str(value) if self.experiment.compat else f"{value:.4f}"
         self.experiment.text(self.instance_name).info(
-            f"[EVALUATOR]env {env_id} finish episode, final reward: {value:.4f}, current episode: {len(self._episodes)}"
+            f"[EVALUATOR]env {env_id} finish episode, final reward: {shown}, current episode: {len(self._episodes)}"
         )
         self.experiment.scope(self.instance_name).log_episode(
             **{"return": value, "length": int(envstep), "env_index": int(env_id)}
@@ -167,10 +167,11 @@ class EvaluatorLog:
     def _fields(self, train_iter: int, ckpt_name: str) -> dict[str, Any]:
         import numpy as np
 
-        n = len(self._episodes)
-        steps = sum(episode["step"] for episode in self._episodes)
+        episodes = sorted(self._episodes, key=lambda episode: episode["env"])  # lists are in the order of environments
+        n = len(episodes)
+        steps = sum(episode["step"] for episode in episodes)
         seconds = self._seconds
-        rewards = [episode["reward"] for episode in self._episodes]
+        rewards = [episode["reward"] for episode in episodes]
         per_episode = seconds / n
         if self.experiment.compat:  # as LightZero has it: episodes per second
             per_episode = n / seconds if seconds > 0 else float("nan")
@@ -189,8 +190,8 @@ class EvaluatorLog:
             "reward_max": max(rewards),
             "reward_min": min(rewards),
         }
-        for name in dict.fromkeys(name for episode in self._episodes for name in episode["info"]):
-            numbers = [scalar_of(episode["info"].get(name)) for episode in self._episodes]
+        for name in dict.fromkeys(name for episode in episodes for name in episode["info"]):
+            numbers = [scalar_of(episode["info"].get(name)) for episode in episodes]
             known = [float(number) for number in numbers if number is not None]
             if known:
                 fields[name] = known

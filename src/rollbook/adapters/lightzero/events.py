@@ -7,11 +7,14 @@ its clock: `<instance>_step/` tags and DI-engine's `-env_step` ones count enviro
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
+from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.protocols import Row, RunInfo
 from rollbook.values import flatten, scalar_of
@@ -45,12 +48,17 @@ class EventWriter:
       run: the Run.
       to_book: whether `add_scalar` and the like also write to the book; what the logs of this adapter report is there
         already, so they use `write`.
+
+    Attributes:
+      counters: as an Experiment's; asked for the steps that the verbs of `SummaryWriter` are given.
     """
 
     def __init__(self, run: Any, *, to_book: bool = True) -> None:
         self._run, self._to_book = run, to_book
         self._lock = threading.Lock()
         self._last_step = 0
+        self._more: Any = None
+        self.counters: Callable[[str, int], int] = as_given
         self._marks = False
         self._sink = None if "tensorboard" in sinks_of(run) else self._open_sink()
         self.logdir = self.log_dir = str(run.folder / "log" / "serial")
@@ -121,83 +129,181 @@ class EventWriter:
     # -- what frameworks call
 
     def add_scalar(
-        self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None, **_: Any
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        display_name: str = "",
+        summary_description: str = "",
+        **_: Any,
     ) -> None:
         """One number of one tag."""
-        del walltime
+        del walltime, display_name, summary_description
         number = scalar_of(scalar_value)
         if number is None:
             self._run.count("lightzero_scalar", message=f"add_scalar({tag!r}, {scalar_value!r:.80}): this is no number")
             return
-        step = self._step(global_step)
+        clock = clock_of(tag)
+        step = self._step(global_step, clock)
         self.write([({tag: number}, step)])
         if self._to_book:
-            self._run.log({tag.rstrip("/"): number}, **{clock_of(tag): step})
+            self._run.log({tag.rstrip("/"): number}, **{clock: step})
 
-    def add_scalars(self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: int | None = None) -> None:
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
         """Several numbers, as `<main_tag>/<name>`."""
         for name, value in tag_scalar_dict.items():
-            self.add_scalar(f"{main_tag}/{name}", value, global_step)
+            self.add_scalar(f"{main_tag}/{name}", value, global_step, walltime)
 
-    def add_histogram(self, tag: str, values: Any, global_step: int | None = None, bins: Any = None, **_: Any) -> None:
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+        **_: Any,
+    ) -> None:
         """A distribution."""
-        del bins
-        step = self._step(global_step)
+        del bins, walltime, max_bins
+        clock = clock_of(tag)
+        self.histogram(tag, values, **{clock: self._step(global_step, clock)})
+
+    def histogram(self, tag: str, values: Any, **clocks: int) -> None:
+        """A distribution at readings of the run's clocks; the event file has the first one."""
+        step = next(iter(clocks.values()))
         try:
             self.write([({tag: _binned(values)}, step)])
         except Exception as err:
             self._run.count("lightzero_histogram", message=f"add_histogram({tag!r}): {err}")
         if self._to_book:
-            self._run.log_histogram(tag, values, **{clock_of(tag): step})
+            self._run.log_histogram(tag, values, **clocks)
 
-    def add_text(self, tag: str, text_string: str, global_step: int | None = None, **_: Any) -> None:
+    def add_text(
+        self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
         """A text."""
-        step = self._step(global_step)
+        del walltime
+        clock = clock_of(tag)
+        step = self._step(global_step, clock)
         self.write([({tag: str(text_string)}, step)])
         if self._to_book:
-            self._run.log_text(tag, str(text_string), **{clock_of(tag): step})
+            self._run.log_text(tag, str(text_string), **{clock: step})
 
-    def add_video(self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4, **_: Any) -> None:
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+        dataformats: str = "NTCHW",
+    ) -> None:
         """Films [n, time, channels, height, width] become files of the run, under `<tag>` or `<tag>/<i>`."""
-        step = self._step(global_step)
+        del walltime
+        clock = clock_of(tag)
+        step = self._step(global_step, clock)
         try:
-            films = _films(vid_tensor)
+            films = _films(vid_tensor, dataformats)
         except Exception as err:
             self._run.count("lightzero_video", message=f"add_video({tag!r}): {err}")
             return
         for number, frames in enumerate(films):
             key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
-            self._run.log_video(key, frames, fps=float(fps), **{clock_of(tag): step})
+            self._run.log_video(key, frames, fps=float(fps), **{clock: step})
 
-    def add_figure(self, tag: str, figure: Any, global_step: int | None = None, **_: Any) -> None:
-        """A matplotlib figure becomes a picture of the run."""
-        self._run.log_figure(tag, figure, **{clock_of(tag): self._step(global_step)})
+    def add_figure(
+        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+    ) -> None:
+        """A matplotlib figure (or each of a list) becomes a picture of the run."""
+        del walltime
+        figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
+        for number, one in enumerate(figures):
+            key = tag if len(figures) == 1 else f"{tag}/{number}"
+            self._run.log_figure(key, one, **{clock_of(tag): self._step(global_step, clock_of(tag))})
+            if close and (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+                pyplot.close(one)
 
     def add_image(
-        self, tag: str, img_tensor: Any, global_step: int | None = None, dataformats: str = "CHW", **_: Any
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
     ) -> None:
         """A picture becomes a file of the run."""
+        del walltime
         import numpy as np
 
-        image = np.asarray(img_tensor)
-        if dataformats == "CHW":
-            image = np.moveaxis(image, 0, -1)
-        self._run.log_image(tag, image, **{clock_of(tag): self._step(global_step)})
+        image = np.asarray(img_tensor.detach().cpu() if hasattr(img_tensor, "detach") else img_tensor)
+        axes = [dataformats.upper().index(axis) for axis in "HWC" if axis in dataformats.upper()]
+        if image.ndim == len(axes):
+            image = image.transpose(axes)
+        self._run.log_image(tag, image, **{clock_of(tag): self._step(global_step, clock_of(tag))})
 
-    def add_hparams(self, *args: Any, **kwargs: Any) -> None:
-        """Hyper-parameters belong to the run's configuration."""
-        for values in (*args[:1], kwargs.get("hparam_dict")):
-            if values:
-                self._run.config.update(dict(flatten(values)))
+    def add_hparams(
+        self, hparam_dict: Any, metric_dict: Any = None, name: str | None = None, global_step: int | None = None
+    ) -> None:
+        """Hyper-parameters belong to the run's configuration, the values that they led to to its summary."""
+        del name, global_step
+        if hparam_dict:
+            self._run.config.update(dict(flatten(hparam_dict)))
+        for key, value in dict(metric_dict or {}).items():
+            number = scalar_of(value)
+            self._run.summary[key] = value if number is None else number
 
     def flush(self) -> None:
         """Nothing waits: what was written is with the system."""
+        if self._more is not None:
+            self._more.flush()
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing is held open; a closed writer may be written to again."""
+        if self._more is not None:
+            self._more.close()
+            self._more = None
 
-    def _step(self, given: int | None) -> int:
-        return self._last_step if given is None else int(given)
+    def get_logdir(self) -> str:
+        """The folder of the event file."""
+        return self.logdir
+
+    def _step(self, given: int | None, clock: str) -> int:
+        return self._last_step if given is None else self.counters(clock, int(given))
+
+    def _others(self) -> Any:
+        """A writer for the verbs that the one event file has no form for; its events stand in a folder below."""
+        if self._more is None:
+            from rollbook.adapters.tensorboard import SummaryWriter
+
+            folder = str(self._run.folder / "log" / "serial" / "others")
+            self._more = SummaryWriter(folder, run=self._run, clock="gradient_step", scope="")
+        return self._more
+
+
+def _delegated(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(theirs)
+    def call(self: EventWriter, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._others(), name)(*args, **kwargs)
+
+    return call
+
+
+def _add_other_verbs() -> None:
+    """All verbs of tensorboardX's and torch's writers that frameworks do not call, but programs may."""
+    from rollbook.adapters.tensorboard.writer import SummaryWriter
+
+    for kind in reversed(SummaryWriter.__mro__[:-1]):
+        for name, theirs in vars(kind).items():
+            if callable(theirs) and name[0] != "_" and name not in vars(EventWriter):
+                setattr(EventWriter, name, _delegated(name, theirs))
 
 
 def _binned(values: Any) -> Any:
@@ -225,8 +331,8 @@ def _binned(values: Any) -> Any:
     )
 
 
-def _films(tensor: Any) -> Any:
-    """[n, t, c, h, w] (or [t, c, h, w]) as n films [t, h, w, c]."""
+def _films(tensor: Any, dataformats: str = "NTCHW") -> Any:
+    """[n, t, c, h, w] (or [t, c, h, w]), or its axes as `dataformats` names them, as n films [t, h, w, c]."""
     import numpy as np
 
     films = np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
@@ -234,4 +340,7 @@ def _films(tensor: Any) -> Any:
         films = films[None]
     if films.ndim != 5:
         raise ValueError(f"films have the shape [n, time, channels, height, width]; found {films.shape}")
-    return np.moveaxis(films, 2, -1)
+    return films.transpose([dataformats.upper().index(axis) for axis in "NTHWC"])
+
+
+_add_other_verbs()

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rollbook.adapters._run import clean_name, find_run
+from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
@@ -24,6 +25,7 @@ __all__ = ["Experiment", "experiment_of"]
 
 class Experiment:
     """Where the logs of one run write to: text files, one event file, the book.
+    The four logs take the clocks' readings as they are given; a recording sets `counters`.
 
     The native files are written here, in the training process. If the run was opened with the sink "text" or
     "tensorboard", these files are that sink's: it writes them from the book, in its own layout.
@@ -49,7 +51,17 @@ class Experiment:
         self.events = EventWriter(self.run)
         self._texts: dict[str, TextLogger] = {}
         self._scopes: dict[str, Any] = {}
+        self._counters: Callable[[str, int], int] = as_given
         self.run.lightzero_experiment = self  # so that all logs of a run share it
+
+    @property
+    def counters(self) -> Callable[[str, int], int]:
+        """(clock, reading) of a counter that may begin at 0 in each life -> the run's reading."""
+        return self._counters
+
+    @counters.setter
+    def counters(self, counters: Callable[[str, int], int]) -> None:
+        self._counters = self.events.counters = counters
 
     @property
     def folder(self) -> Path:
@@ -117,6 +129,24 @@ class Experiment:
             self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
             return None
         return found[0] if found is not None else None
+
+    def best_score(self, instance: str) -> float:
+        """The best score of all lives of the run, of its checkpoints and of the evaluator `instance`; -inf without."""
+        known = [self.run.summary.get(f"{instance}/best_reward_mean"), self.run.checkpoints.best_score]
+        return max((float(score) for score in known if isinstance(score, (int, float))), default=float("-inf"))
+
+    def episodes_before(self, instance: str) -> tuple[int, int]:
+        """How many episodes of a component earlier lives of the run wrote, and their steps."""
+        if not self.run.resumed:
+            return 0, 0
+        try:
+            table = self.run.book.episodes()
+            rows = zip(table["scope"].to_pylist(), table["length"].to_pylist(), strict=True)
+            lengths = [length for scope, length in rows if scope == instance]
+        except Exception as err:
+            self.run.count("lightzero_resume", message=f"the episodes of the earlier life could not be read: {err}")
+            return 0, 0
+        return len(lengths), int(sum(length or 0 for length in lengths))
 
     def checkpoint_exists(self, name: str) -> bool:
         """Whether `ckpt/<name>` is a file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment
@@ -15,17 +16,14 @@ __all__ = ["LearnerBridge"]
 
 
 class LearnerBridge:
-    """Stands behind the learner's two hooks that show and save.
-
-    Attributes:
-      score: asked for the score of a model that is saved as the best one.
-    """
+    """Stands behind the learner's two hooks that show and save."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, LearnerLog] = {}
         self._last: dict[str, tuple[int, int]] = {}
-        self.score: Callable[[], float | None] = lambda: None
+        self._redirected: str | None = None  # where the hook is to write instead
+        self._evaluated: set[tuple[str, int]] = set()  # learners and iterations whose model was saved as evaluated
 
     def log(self, engine: Any, freq: int) -> LearnerLog:
         """The log of a learner."""
@@ -63,32 +61,102 @@ class LearnerBridge:
                 except (TypeError, AttributeError):
                     continue
         engine.monitor.time.step()
-        iteration, envstep = engine.last_iter.val, engine.collector_envstep
+        iteration = self._experiment.counters("gradient_step", engine.last_iter.val)
+        envstep = engine.collector_envstep
+        if envstep >= 0:
+            envstep = self._experiment.counters("env_step", envstep)
         self._last[engine.instance_name] = iteration, envstep
         for name, several in buffers["scalars"].items():
             parts = several.items() if hasattr(several, "items") else enumerate(several)
             values.update((f"{name}/{part}", value) for part, value in parts)
         self.log(engine, hook._freq).log(values, iteration, envstep)
         for name, array in buffers["histogram"].items():
-            self._experiment.events.add_histogram(f"{engine.instance_name}/{name}", array, iteration)
+            self._experiment.events.histogram(f"{engine.instance_name}/{name}", array, gradient_step=iteration)
+
+    # -- checkpoints
+
+    def behind(self, save_ckpt_fn: Any) -> Any:
+        """The learner whose `save_checkpoint` this is; None if it is something else, which is called as it is."""
+        engine = getattr(save_ckpt_fn, "__self__", None)
+        is_learner = getattr(save_ckpt_fn, "__name__", "") == "save_checkpoint" and hasattr(engine, "ckpt_name")
+        return engine if is_learner else None
+
+    def save_evaluated(self, engine: Any, score: float, train_step: int, env_step: int) -> Any:
+        """Save the model that was just evaluated as `iteration_<train_step>`, or under a free name like it.
+
+        Returns:
+          The checkpoint of `run.save_checkpoint`.
+        """
+        clocks = {"gradient_step": train_step, **({"env_step": env_step} if env_step >= 0 else {})}
+
+        def write(path: Path) -> None:
+            self._redirected = f"{path.absolute()}.pth.tar"
+            try:
+                engine.save_checkpoint(os.path.basename(self._redirected))
+            finally:
+                self._redirected = None
+
+        checkpoint = self._experiment.run.save_checkpoint(write=write, score=score, **clocks)
+        if checkpoint.path is not None:
+            self._evaluated.add((engine.instance_name, train_step))
+            engine.info(f"{engine.instance_name} save ckpt in {checkpoint.path}")
+        return checkpoint
 
     def saving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        """The hook that saves: what it wrote is registered with the run, the best model with its score."""
+        """The hook that saves: no file that is registered changes under its row.
+
+        A file is written under a hidden name and appears whole. `iteration_<n>` counts over all lives of the run. Where
+        the model of iteration n was evaluated, its file stays: theirs is of one step later.
+        """
 
         @wraps(theirs)
         def save(hook: Any, engine: Any) -> None:
-            theirs(hook, engine)
+            if self._redirected is not None:
+                _write(theirs, hook, engine, self._redirected)
+                return
             if engine.rank != 0 or engine.last_iter.val % hook._freq != 0:
+                theirs(hook, engine)
                 return
-            name = engine.ckpt_name or f"iteration_{engine.last_iter.val}.pth.tar"
-            folder = "ckpt" if engine.instance_name == "learner" else f"ckpt_{engine.instance_name}"
-            path = self._experiment.folder / folder / name
-            if not os.path.exists(path):
-                return
-            clocks = {"gradient_step": engine.last_iter.val}
-            if engine.collector_envstep >= 0:
-                clocks["env_step"] = engine.collector_envstep
-            score = self.score() if name.startswith("ckpt_best") else None
-            self._experiment.run.save_checkpoint(path=path, score=score, **clocks)
+            instance, step = engine.instance_name, self._experiment.counters("gradient_step", engine.last_iter.val)
+            name = engine.ckpt_name or f"iteration_{step}.pth.tar"
+            folder = self._experiment.folder / ("ckpt" if instance == "learner" else f"ckpt_{instance}")
+            if engine.ckpt_name is None:
+                if (instance, step) in self._evaluated:
+                    return
+                name = _free(folder, name)
+            folder.mkdir(parents=True, exist_ok=True)
+            hidden = folder / f".partial-{os.getpid()}-{os.urandom(4).hex()}.pth.tar"  # torch asks for a suffix
+            try:
+                _write(theirs, hook, engine, str(hidden.absolute()))
+                os.replace(hidden, folder / name)
+            finally:
+                hidden.unlink(missing_ok=True)
+            engine.info(f"{instance} save ckpt in {folder / name}")
+            self._register(folder / name, step, engine.collector_envstep)
 
         return save
+
+    def _register(self, path: Path, step: int, native_env_step: int) -> None:
+        clocks = {"gradient_step": step}
+        if native_env_step >= 0:
+            clocks["env_step"] = self._experiment.counters("env_step", native_env_step)
+        self._experiment.run.save_checkpoint(path=path, **clocks)
+
+
+def _write(theirs: Callable[..., Any], hook: Any, engine: Any, path: str) -> None:
+    """Let their hook write to an absolute path, without the line that names it."""
+    before = engine.ckpt_name
+    engine.ckpt_name, engine.info = path, lambda *_: None
+    try:
+        theirs(hook, engine)
+    finally:
+        engine.ckpt_name = before
+        del engine.info  # the method of the class shows again
+
+
+def _free(folder: Path, name: str) -> str:
+    stem, _, suffix = name.partition(".")
+    number = 2
+    while (folder / name).exists():
+        name, number = f"{stem}_{number}.{suffix}", number + 1
+    return name

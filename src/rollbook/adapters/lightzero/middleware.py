@@ -22,7 +22,8 @@ def online_logger(
     """A middleware that writes what training and evaluation put into the context.
 
     The book has every iteration; the event file one in `train_show_freq`. Tags are DI-engine's: `basic/train_<key>` and
-    `basic/eval_episode_return_mean`, with the suffixes `-env_step` and `-train_iter` if `record_train_iter`.
+    `basic/eval_episode_return_mean`, with the suffixes `-env_step` and `-train_iter` if `record_train_iter`; a
+    "[histogram]" has its name alone.
 
     Args:
       run: a Run or an Experiment; None takes the current run, or opens one.
@@ -45,13 +46,13 @@ def online_logger(
         outputs = [output] if isinstance(output, Mapping) else list(output)
         if not outputs:
             return
-        found = _values(outputs[-1])
         show = ctx.train_iter - last_shown >= train_show_freq
         if show:
             last_shown = ctx.train_iter
+        found = _values(outputs[-1], clocks, show)
         _write(found, clocks, to_events=show)
 
-    def _values(output: Mapping[str, Any]) -> dict[str, Any]:
+    def _values(output: Mapping[str, Any], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in output.items():
             name = key.rpartition("]")[2]
@@ -60,7 +61,10 @@ def online_logger(
             if "[scalars]" in key and isinstance(value, Mapping):
                 found.update((f"train_{name}/{part}", one) for part, one in value.items())
             elif "[histogram]" in key:
-                experiment.events.add_histogram(f"basic/{name}", value)
+                if show:
+                    experiment.events.histogram(name, value, **clocks)
+                else:
+                    experiment.run.log_histogram(name, value, **clocks)
             else:
                 found[f"train_{name}"] = value
         return found

@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rollbook._optional import need
 from rollbook.values import scalar_of
 
-__all__ = ["get_tabulate_vars", "get_tabulate_vars_hor", "shown"]
+__all__ = ["get_tabulate_vars", "get_tabulate_vars_hor", "pretty_print", "shown"]
 
 _COLUMNS = 4
 
@@ -32,8 +34,19 @@ def shown(value: Any) -> str:
         return str(number)
 
 
-def get_tabulate_vars(variables: Mapping[str, Any]) -> str:
-    """One name a line, under the heads Name and Value; begins with a line end. Six decimals stay six."""
+def get_tabulate_vars(variables: Mapping[str, Any], *, compat: bool = False) -> str:
+    """One name a line, under the heads Name and Value; begins with a line end. Six decimals stay six.
+
+    Args:
+      variables: name -> number, text or list.
+      compat: as DI-engine has it, which loses trailing decimals (1.0 is shown as 1) and knows numbers alone.
+    Raises:
+      MissingExtra: `compat`, and the package tabulate is not there.
+    """
+    if compat:
+        tabulate = need("tabulate", extra="lightzero", why="get_tabulate_vars(compat=True)", also="tabulate").tabulate
+        data = [[name, f"{value:.6f}"] for name, value in variables.items()]
+        return "\n" + str(tabulate(data, headers=["Name", "Value"], tablefmt="grid"))
     rows = [("Name", "Value"), *((name, shown(value)) for name, value in variables.items())]
     left = max(len(name) for name, _ in rows)
     right = max(len(value) for _, value in rows)
@@ -70,3 +83,28 @@ def _block(names: Sequence[str], values: Sequence[str]) -> str:
         line = "|".join(f" {cell:<{width}} " for cell, width in zip(cells, widths, strict=True))
         rows.append(f"|{line}|\n{rule}")
     return rule + "".join(rows)
+
+
+def pretty_print(result: Mapping[str, Any], direct_print: bool = True) -> str:
+    """A result as YAML: sorted, without what is None.
+
+    Args:
+      result: name -> anything that JSON holds; numpy's and torch's numbers and arrays, too.
+      direct_print: write it to the standard output as well.
+    Raises:
+      MissingExtra: the package PyYAML, which DI-engine brings, is not there.
+    """
+    import json
+
+    yaml = need("yaml", extra="lightzero", why="pretty_print", also="PyYAML")
+    cleaned = json.dumps({name: value for name, value in result.items() if value is not None}, default=_listed)
+    text = str(yaml.safe_dump(json.loads(cleaned), default_flow_style=False))
+    if direct_print:
+        sys.stdout.write(f"{text}\n")
+    return text
+
+
+def _listed(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is nothing that YAML holds: {value!r:.100}")

@@ -31,7 +31,7 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from rollbook.protocols import Recorder
@@ -223,12 +223,28 @@ class Checkpoints:
             self._retire(files, keep)
         return Checkpoint(identity, where, clocks, number, is_best)
 
+    def retire(self, identities: Collection[str]) -> set[str]:
+        """Delete the files of these checkpoints, except that of the best one; each gets a row that says so.
+
+        Returns:
+          The ids of those that are gone.
+        """
+        with self._lock:
+            files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
+            files.refresh()
+            best = files.best()
+            self._delete(files, [e for e in files.entries if e["id"] in identities and e["name"] and e is not best])
+            return set(identities) - {entry["id"] for entry in files.entries}
+
     def _retire(self, files: CkptFolder, keep: int) -> None:
         with self._lock:
-            for entry in files.surplus(int(keep)):
-                # First the word, then the deed: who dies in between leaves a file too many, not a row without its file.
-                self._say_gone(entry, self._shown_path(files.path / entry["name"]))
-                self._tolerating(f"deleting {entry['name']}", files.delete, entry)
+            self._delete(files, files.surplus(int(keep)))
+
+    def _delete(self, files: CkptFolder, entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            # First the word, then the deed: who dies in between leaves a file too many, not a row without its file.
+            self._say_gone(entry, self._shown_path(files.path / entry["name"]))
+            self._tolerating(f"deleting {entry['name']}", files.delete, entry)
 
     def _disown(self, files: CkptFolder, path: str) -> None:
         """A file that was registered before holds another checkpoint now: the earlier ones are not there any more."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "source", "write_config_files"]
+__all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
 
 TOTAL, FORMATTED = "total_config.py", "formatted_total_config.py"
 
@@ -63,7 +63,14 @@ def source(config: Any, *, formatted: bool = False) -> str:
     return f"# The full configuration of this run, as plain Python data. Written by rollbook.\nexp_config = {text}\n"
 
 
-def write_config_files(folder: str | os.PathLike[str], config: Any, *, attempt: int = 1) -> None:
+def pretty(data: Any, *, used: int = 0) -> str:
+    """What `literal` returned as Python source over as many lines as it needs; `used` characters stand before it."""
+    return _pretty(data, 0, used)
+
+
+def write_config_files(
+    folder: str | os.PathLike[str], config: Any, *, attempt: int = 1, formatted_text: str | None = None
+) -> None:
     """Write both configuration files of a run, each as a whole or not at all.
 
     Where a life of the run changes what the one before it had written, that is kept as `total_config.attempt_1.py` and
@@ -71,13 +78,14 @@ def write_config_files(folder: str | os.PathLike[str], config: Any, *, attempt: 
 
     Args:
       attempt: which life writes.
+      formatted_text: what the formatted one holds instead; a framework's own form.
     Raises:
       OSError: the folder cannot be written. BadInput: see `plain`.
     """
     for name, formatted in ((TOTAL, False), (FORMATTED, True)):
         path = os.path.join(folder, name)
         beside = f"{path}.{os.urandom(4).hex()}.tmp"
-        text = source(config, formatted=formatted)
+        text = formatted_text if formatted and formatted_text is not None else source(config, formatted=formatted)
         former = os.path.join(folder, name.replace(".py", f".attempt_{attempt - 1}.py"))
         if attempt > 1 and not os.path.exists(former):
             _set_aside(path, former, text)

@@ -1,0 +1,66 @@
+"""Counters: LightZero's and DI-engine's own count of iterations and steps, which begins at 0 in every life of a run.
+
+A resumed training loads weights, and counts from 0 again. The run's clocks go on: what stood last is added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Counters", "as_given"]
+
+_CLOCKS = ("gradient_step", "env_step")
+
+
+def as_given(clock: str, reading: int) -> int:
+    """A reading of a loop that counts on by itself."""
+    del clock
+    return reading
+
+
+class Counters:
+    """Makes readings of the run's clocks of readings of theirs.
+
+    The first reading of a counter tells: one that begins at 0 has begun anew, another one goes on (DI-engine's learner
+    takes the iteration from a checkpoint that its own hook loads).
+
+    Args:
+      run: the Run. Nothing is added in its first life.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+        self._offsets: dict[str, int] = {}
+        self._last = dict.fromkeys(_CLOCKS, 0)
+        if run.resumed:
+            try:
+                self._last = _last_readings(run.book)
+            except Exception as err:
+                run.count("lightzero_resume", message=f"the clocks of the earlier life could not be read: {err}")
+
+    def __call__(self, clock: str, reading: int) -> int:
+        """The run's reading."""
+        if clock not in self._offsets:
+            self._begin(clock, int(reading))
+        return int(reading) + self._offsets[clock]
+
+    def _begin(self, clock: str, reading: int) -> None:
+        last = self._last[clock]
+        begins_anew = reading == 0 or (clock == "env_step" and self._offsets.get("gradient_step", 0) > 0)
+        self._offsets[clock] = last if begins_anew else 0
+        if self._offsets[clock]:
+            self._run.clock(**{clock: last})
+            self._run.continue_clocks(clock)
+
+
+def _last_readings(book: Any) -> dict[str, int]:
+    """Where the clocks of the effective history end: the iteration after the last, and the last environment step."""
+    last = dict.fromkeys(_CLOCKS, 0)
+    for key, (_value, clocks, _time) in book.latest().items():
+        for clock in _CLOCKS:
+            reading = clocks.get(clock)
+            if reading is not None:
+                # A learner's row of iteration n is written when the iteration is done; other rows stand before it.
+                done = clock == "gradient_step" and key.startswith("learner")
+                last[clock] = max(last[clock], reading + done)
+    return last
