@@ -66,12 +66,128 @@ def test_a_report_that_stops_coming_is_a_finding_one_that_never_came_is_not(note
     assert auditor.check("c", (3.0, 3), None, source="s") == "missing final info"
 
 
-def test_a_thousand_findings_make_a_hundred_alerts_and_a_count(notebook: Any) -> None:
+def test_a_thousand_equal_findings_are_a_few_alerts_with_a_count(notebook: Any) -> None:
     auditor = EpisodeAuditor(notebook)
-    for _ in range(1000):
-        auditor.check("a", (3.0, 3), (2.0, 2), source="s")
-    assert len(notebook.table("alerts")) == 100
-    assert notebook.counts["episode_audit"] == 1000
+    for n in range(1234):
+        auditor.check(f"e{n}", (3.0, 3), (2.0, 2), source="s")
+    auditor.conclude()
+    assert [found["count"] for found in evidence(notebook)] == [1, 10, 100, 1000, 1234]
+    assert evidence(notebook)[-1]["first_episodes"] == ["e0", "e1", "e2"]
+    assert notebook.counts["episode_audit"] == 1234
+
+
+def test_what_was_checked_is_said_and_what_was_not_and_why(notebook: Any) -> None:
+    auditor = EpisodeAuditor(notebook)
+    assert auditor.conclude() == "", "nothing is said of no episodes"
+    for n in range(37):
+        auditor.check(f"e{n}", (3.0, 3), (3.0, 3), source="s")
+    for _ in range(4):
+        auditor.check("x", (3.0, 3), (3.0, 3), source="s", compare_return=False, compare_length=False)
+    assert auditor.conclude().startswith("37 of 41 episodes were compared")
+    (row,) = notebook.table("text")
+    assert row["key"] == "audit"
+    assert "4 were not: 4 because a wrapper outside s may change rewards" in row["text"]
+
+
+class _Own(gymnasium.Wrapper):
+    """A statistics wrapper as people write them, right unless `spoil` says otherwise."""
+
+    def __init__(self, env: Any, spoil: Any = lambda told: told) -> None:
+        super().__init__(env)
+        self.spoil, self.total, self.length = spoil, 0.0, 0
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self.total, self.length = self.total + float(reward), self.length + 1
+        if terminated or truncated:
+            told = self.spoil({"r": self.total, "l": self.length})
+            if told is not None:
+                info["episode"] = told
+            self.total, self.length = 0.0, 0
+        return obs, reward, terminated, truncated, info
+
+
+class _Sub(gymnasium.wrappers.RecordEpisodeStatistics):
+    def step(self, action: Any) -> Any:
+        result = super().step(action)
+        if "episode" in result[4]:
+            result[4]["episode"]["l"] -= 1
+        return result
+
+
+class _Passing(gymnasium.Wrapper):
+    """Changes nothing."""
+
+
+SPOILT = {
+    "length minus one": lambda told: {**told, "l": told["l"] - 1},
+    "a tenth of the return": lambda told: {**told, "r": told["r"] / 10},
+    "mean instead of sum": lambda told: {**told, "r": told["r"] / told["l"]},
+    "another episode's": lambda told: {"r": 99.0, "l": 99},
+}
+
+
+@pytest.mark.parametrize("wrong", [*SPOILT, "a subclass", "a subclass further inside"])
+def test_whoever_wrote_the_report_is_compared_with(notebook: Any, make_env: Any, wrong: str) -> None:
+    env = make_env([3, 4, 5])
+    if wrong in SPOILT:
+        env = _Own(env, SPOILT[wrong])
+    else:
+        env = _Sub(env) if wrong == "a subclass" else _Passing(_Sub(env))
+    env = RecordEpisodes(env, notebook)
+    play(env, 3)
+    assert notebook.counts["episode_audit"] == 3
+    assert len(evidence(notebook)) >= 1
+
+
+@pytest.mark.parametrize("wrap", [_Own, lambda env: _Passing(_Own(env)), gymnasium.wrappers.RecordEpisodeStatistics])
+def test_a_right_report_is_checked_and_no_finding(notebook: Any, make_env: Any, wrap: Any) -> None:
+    env = RecordEpisodes(wrap(make_env([3, 4, 5])), notebook)
+    play(env, 3)
+    assert notebook.table("alerts") == []
+    assert env.episodes.settings.auditor.conclude().startswith("3 of 3 episodes were compared")
+
+
+class _Hides(gymnasium.Wrapper):
+    """Resets by itself and says of no step that it was the last one."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            obs, _ = self.env.reset()
+        return obs, reward, False, False, info
+
+
+def test_an_end_that_a_hidden_autoreset_swallows_is_a_finding(notebook: Any, make_env: Any) -> None:
+    env = RecordEpisodes(_Hides(gymnasium.wrappers.RecordEpisodeStatistics(make_env([3, 4]))), notebook)
+    env.reset()
+    for _ in range(12):
+        env.step(0)
+    assert {found["wrong"] for found in evidence(notebook)} == {"end not passed on"}
+    assert notebook.counts["episode_audit"] == 3
+
+
+def test_a_step_after_the_end_without_a_reset_is_a_finding(notebook: Any, make_env: Any) -> None:
+    env = RecordEpisodes(make_env([5]), notebook)
+    env.reset()
+    for _ in range(5):
+        env.step(0)
+    assert notebook.table("alerts") == []
+    env.step(0)
+    (found,) = evidence(notebook)
+    assert found["wrong"] == "stepped on after the end"
+    env.reset()
+    play(env, 1)
+    assert len(evidence(notebook)) == 1, "after a reset all is well"
+
+
+def play(env: Any, episodes: int) -> None:
+    for _ in range(episodes):
+        env.reset()
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(0)
+            over = terminated or truncated
 
 
 def test_infos_of_all_makes_are_read() -> None:
@@ -140,7 +256,7 @@ def test_the_statistics_wrapper_of_vectors_is_checked_episode_by_episode(
         if mode is AutoresetMode.DISABLED and over.any():
             envs.reset(options={"reset_mask": over})
     assert sum(seen) > 8
-    assert len(notebook.table("alerts")) == wrong
+    assert notebook.counts.get("episode_audit", 0) == wrong
     if gymnasium.__version__ == "1.4.0":
         assert bool(wrong) == (mode is AutoresetMode.DISABLED)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EpisodeAuditor", "reported_in"]
 
+_FIRST_EPISODES = 3
+
 
 class EpisodeAuditor:
     """Judges reported returns and lengths. One may serve many environments; it remembers the last episode of each.
@@ -31,17 +33,25 @@ class EpisodeAuditor:
       recorder: gets the alerts and the counts.
       relative, per_step: how far returns may differ as rounding: relative to the larger one, and per step (Monitor
         rounds to six digits, others add up in float32).
-    """
+    Attributes:
+      checked: episodes that were compared with a report.
+      differences: findings.
 
-    most_alerts = 100
+    The first finding of each kind is an alert, and so is the tenth, the hundredth … with a count; what was checked and
+    what was not is said when the run ends, in the text `audit`.
+    """
 
     def __init__(self, recorder: Recorder, *, relative: float = 1e-5, per_step: float = 2e-6) -> None:
         self._recorder, self.relative, self.per_step = recorder, relative, per_step
         self._previous: dict[tuple[str, int], tuple[float, int]] = {}
         self._reporting: set[str] = set()
-        self._alerts = 0
+        self._findings: dict[tuple[str, str], _Finding] = {}
+        self._not_checked: dict[str, int] = {}
         self.checked = 0
         self.differences = 0
+        run = getattr(recorder, "run", recorder)
+        if hasattr(run, "on_finish"):
+            run.on_finish(lambda status: self.conclude())
 
     def check(
         self,
@@ -68,6 +78,7 @@ class EpisodeAuditor:
         self._previous[source, env_index] = own
         if reported is None:
             if source not in self._reporting:
+                self.not_checked("nobody reported a return or a length")
                 return ""
             self._say(
                 "missing final info",
@@ -81,6 +92,9 @@ class EpisodeAuditor:
             )
             return "missing final info"
         self._reporting.add(source)
+        if not compare_return and not compare_length:
+            self.not_checked(f"a wrapper outside {source} may change rewards and the number of steps")
+            return ""
         self.checked += 1
         if reported == own:
             return ""
@@ -89,6 +103,48 @@ class EpisodeAuditor:
         if wrong:
             self._say(wrong, episode_id, own, reported, before, source=source, env_index=env_index, autoreset=autoreset)
         return wrong
+
+    def not_checked(self, reason: str) -> None:
+        """An episode ended that cannot be compared with anything; why not is said when the run ends."""
+        self._not_checked[reason] = self._not_checked.get(reason, 0) + 1
+
+    def end_not_passed_on(self, episode_id: str, length: int, *, source: str, env_index: int = 0) -> None:
+        """An episode was reported as ended at a step that ended nothing: an autoreset further inside hides ends."""
+        self.differences += 1
+        message = (
+            f"end not passed on: {source} reported an episode that ended at a step which was neither terminated nor "
+            f"truncated (step {length} of episode {episode_id} of environment {env_index}); something inside resets by "
+            "itself and keeps the end to itself"
+        )
+        evidence = {"episode_id": episode_id, "env_index": env_index, "own_length": length}
+        self._alert({"wrong": "end not passed on", **evidence}, message, source)
+
+    def stepped_on(self, episode_id: str, *, env_index: int = 0) -> None:
+        """A step came after an episode's end without a reset, in an environment that does not reset itself."""
+        self.differences += 1
+        message = (
+            f"stepped on after the end: environment {env_index} was stepped after episode {episode_id} had ended, "
+            "without a reset; what comes then is no episode"
+        )
+        evidence = {"episode_id": episode_id, "env_index": env_index}
+        self._alert({"wrong": "stepped on after the end", **evidence}, message, "the loop")
+
+    def conclude(self) -> str:
+        """Say what was checked and what was not; counts of findings are brought up to date. "" without episodes."""
+        for (wrong, source), finding in self._findings.items():
+            if finding.count > finding.told:
+                self._tell(finding, f"{wrong}: found by what {source} says", source)
+        missed = sum(self._not_checked.values())
+        total = self.checked + missed
+        if not total:
+            return ""
+        said = f"{self.checked} of {total} episodes were compared with what was reported of them"
+        if missed:
+            reasons = "; ".join(f"{n} because {reason}" for reason, n in self._not_checked.items())
+            said += f"; {missed} were not: {reasons}"
+        said += f". {self.differences} differed." if self.differences else ". None differed." if self.checked else "."
+        self._recorder.record("text", {"key": "audit", "text": said})
+        return said
 
     def expects(self, source: str) -> None:
         """From now on `source` is known to report: an episode it says nothing about is a finding."""
@@ -175,19 +231,37 @@ class EpisodeAuditor:
         self._alert(evidence, message, source)
 
     def _alert(self, evidence: Mapping[str, Any], message: str, source: str) -> None:
-        self._alerts += 1
-        if self._alerts <= self.most_alerts:
-            self._recorder.record(
-                "alerts",
-                {
-                    "rule": "episode_audit",
-                    "level": "warn",
-                    "message": message,
-                    "evidence": json.dumps({name: _for_json(value) for name, value in evidence.items()}),
-                    "source": source,
-                },
-            )
+        finding = self._findings.setdefault((str(evidence["wrong"]), source), _Finding())
+        finding.count += 1
+        if len(finding.episodes) < _FIRST_EPISODES:
+            finding.episodes.append(evidence.get("episode_id", ""))
+        finding.evidence = evidence
+        if finding.count >= 10 * finding.told:
+            self._tell(finding, message, source)
         self._recorder.count("episode_audit", 1, f"{message}; the run's own numbers are kept, see its alerts")
+
+    def _tell(self, finding: _Finding, message: str, source: str) -> None:
+        finding.told = finding.count
+        evidence = {**finding.evidence, "count": finding.count, "first_episodes": finding.episodes}
+        self._recorder.record(
+            "alerts",
+            {
+                "rule": "episode_audit",
+                "level": "warn",
+                "message": message if finding.count == 1 else f"{message} ({finding.count} times so far)",
+                "evidence": json.dumps({name: _for_json(value) for name, value in evidence.items()}),
+                "source": source,
+            },
+        )
+
+
+class _Finding:
+    """One kind of difference from one source: how often, and how often it was told."""
+
+    def __init__(self) -> None:
+        self.count, self.told = 0, 0
+        self.episodes: list[Any] = []
+        self.evidence: Mapping[str, Any] = {}
 
 
 def _for_json(value: Any) -> Any:

@@ -71,6 +71,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         inner, reports, stats_key = reporter(env)
         if reports:
             common.auditor.expects(reports)
+        self._reports, self._stats_key = reports or "info['episode']", stats_key
         self.episodes.check = _Reports(reports, stats_key, comparable(env, inner))
         if env.render_mode != "rgb_array" and not common.video.never:
             common.recorder.count(
@@ -120,12 +121,22 @@ class RecordEpisodes(gymnasium.Wrapper):
             if self._films:
                 self._frame()
             return
+        if self._over:  # of an environment that does not reset itself
+            self._over = False
+            ended = episodes.last
+            episodes.mark()
+            episodes.settings.auditor.stepped_on(ended.episode_id if ended else "", env_index=episodes.env_index)
         if self._films:
             self._frame()
         if episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
             self._over = True
-        elif self._films:
+            return
+        if self._films:
             episodes.plain_steps = False
+        if info and reported_in(info, self._stats_key) is not None:
+            episodes.settings.auditor.end_not_passed_on(
+                episodes.episode_id, episodes.length, source=self._reports, env_index=episodes.env_index
+            )
 
     def _frame(self) -> None:
         film = self.episodes.film
@@ -178,7 +189,9 @@ class _Reports:
 
     def __call__(self, episodes: EpisodeRecorder, info: Mapping[str, Any]) -> None:
         reported = reported_in(info, self._key)
-        if reported is not None or self._source:
+        if reported is None and not self._source:
+            episodes.settings.auditor.not_checked("nobody reported a return or a length")
+        else:
             returns, lengths = self._compare
             episodes.audit(
                 reported, source=self._source or "info['episode']", compare_return=returns, compare_length=lengths

@@ -37,16 +37,40 @@ _ANY = (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)
 
 
 def reporter(env: Any) -> tuple[Any, str, str]:
-    """The nearest wrapper inside `env` that adds up rewards itself: (wrapper, its name, the info key it writes).
+    """The outermost wrapper inside `env` that reports returns itself: (wrapper, its name, the info key it writes).
 
-    (None, "", "episode") if there is none.
+    That is one of the known ones or a subclass, or a wrapper whose code writes `info["episode"]`: nothing outside it
+    can have changed what it reported. (None, "", "episode") if there is none.
     """
     while isinstance(env, _ANY):
-        name = type(env).__name__
-        if name in _REPORTERS:
-            return env, name, str(getattr(env, "_stats_key", "episode"))
+        kinds = type(env).__mro__
+        if any(kind.__name__ in _REPORTERS for kind in kinds):
+            return env, type(env).__name__, str(getattr(env, "_stats_key", "episode"))
+        if any(_writes_episode(kind) for kind in kinds):
+            return env, type(env).__name__, "episode"
         env = env.env
     return None, "", "episode"
+
+
+def _writes_episode(kind: type) -> bool:
+    """Whether the code of a class names the key "episode" and stores under names: it is who reports."""
+    if kind in _ANY or kind.__module__.partition(".")[0] in ("gymnasium", "rollbook"):
+        return False
+    codes = [value.__code__ for value in vars(kind).values() if hasattr(value, "__code__")]
+    return any(_names_episode(code.co_consts) and _stores(code) for code in codes)
+
+
+def _names_episode(constants: tuple[Any, ...]) -> bool:
+    return any(each == "episode" or (isinstance(each, tuple) and _names_episode(each)) for each in constants)
+
+
+def _stores(code: Any) -> bool:
+    from dis import get_instructions
+
+    stores = ("STORE_SUBSCR", "BUILD_MAP", "BUILD_CONST_KEY_MAP")
+    return any(n in code.co_names for n in ("update", "setdefault")) or any(
+        instruction.opname in stores for instruction in get_instructions(code)
+    )
 
 
 def has_autoreset(env: Any) -> bool:
