@@ -109,9 +109,6 @@ def check(name: str, options: Mapping[str, Any] | None = None) -> None:
     if name not in _SINKS and name not in _entry_points():
         raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
     made = _load(name) if name in _SINKS else None
-    package, extra = getattr(made, "needs", ("", ""))
-    if package:
-        installed(package, extra=extra, why=f"the sink {name!r}")
     given = {option: value for option, value in (options or {}).items() if value is not None or option not in _COMMON}
     own = [option for option in given if option not in _COMMON]
     if own:
@@ -121,6 +118,9 @@ def check(name: str, options: Mapping[str, Any] | None = None) -> None:
         make(name, **given)
     elif common:
         make("memory", **common)
+    package, extra = getattr(made, "needs", ("", ""))
+    if package:
+        installed(package, extra=extra, why=f"the sink {name!r}")
 
 
 def _filtered(sink: Sink, wanted: Sequence[Any]) -> Sink:
