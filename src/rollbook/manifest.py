@@ -119,11 +119,9 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> dict[s
 
 
 def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same for who can do without: {} if it cannot be read."""
-    try:
-        return read(folder)
-    except (NotARun, NewerFormat):
-        return {}
+    """The same for who can do without, such as a keeper: whatever can be made of it, {} if that is nothing."""
+    content = files.read_json(path_of(folder))
+    return clean(content)[0] if content else {}
 
 
 def damage(folder: str | os.PathLike[str]) -> list[str]:
@@ -276,6 +274,7 @@ def _cut(value: Any) -> Any:
 
 
 _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "format": (_integer_or_none, "an integer"),
     "id": (_text, "text"),
     "project": (_text, "text"),
     "name": (_text, "text"),

@@ -25,6 +25,8 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
     with manifest.ManifestLock(run_folder):
         fields = manifest.look(run_folder)
         newest = manifest.newest(fields)
+        if int(fields.get("format") or 0) > manifest.FORMAT:  # a later rollbook's: its fields are not ours to clean
+            return False
         if fields.get("status") != "running" or newest.get("writer") != writer:
             return False
         now = time.time()

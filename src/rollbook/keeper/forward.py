@@ -275,12 +275,12 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     from rollbook.protocols import RunInfo
 
     folder = Path(os.path.abspath(os.fspath(run_folder)))
-    fields = manifest.read(folder)
+    fields = manifest.look(folder) or manifest.read(folder)
     return RunInfo(
         folder=folder,
         project=str(fields.get("project") or ""),
         name=str(fields.get("name") or ""),
-        id=fields["id"],
+        id=str(fields.get("id") or ""),
         attempt=int(manifest.newest(fields).get("n", 1)),
         clocks=tuple(fields["clocks"]),
         config=fields["config"],
