@@ -17,13 +17,14 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, samples
+from benchmarks import datasets, episodes, harness, reading, samples
 from benchmarks.loggers import MODULES
 from benchmarks.rows import ROWS, Context, Line
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TABLE = {str(number): row for number, row in ROWS.items()}
+TABLE |= {"15": reading.row_15, "16": reading.row_16, "18": reading.row_18}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, samples."""
 

@@ -24,6 +24,9 @@ __all__ = ["FILE", "write_columns_files"]
 
 FILE = "0.columns.parquet"
 
+MOST_KEYS = 10_000
+"""Beyond so many, keys that stand in long form alone are no columns of the wide form."""
+
 _IDENTITY = {
     "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
     "seq": pa.int64(), "index": pa.int64(),
@@ -44,11 +47,13 @@ def write_columns_files(run: str) -> None:
     clocks = dict.fromkeys([*STANDARD, *(told or ()), *(clock for part in parts for clock in part.meta["clocks"])])
     shared = {"time": TIME, **dict.fromkeys(map(str, clocks), pa.int64()), **_IDENTITY}
     kinds: dict[str, list[pa.DataType]] = {}
+    names_of_clocks = tuple(clocks)
     for part in parts:
         names = set(part.columns)
         for key in part.meta["keys"]:
             if part.meta["group"][0] == "R":
-                kinds.setdefault(value_name(key, tuple(clocks)), [])
+                if len(kinds) < MOST_KEYS:
+                    kinds.setdefault(value_name(key, names_of_clocks), [])
                 continue
             name = stored_name(key, part.meta, names)
             if name in names:

@@ -33,6 +33,7 @@ TRAJECTORY_BYTES = 4 * 1024 * 1024
 """The same for `steps`, which are read one episode at a time."""
 
 _SAMPLE = 1024
+_FEW = 32
 _LEVEL = 1
 
 
@@ -54,6 +55,8 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
 def _float_encoding(column: pa.ChunkedArray) -> str:
     """The smaller of byte-stream-split and plain, both under zstd, on four stretches of the column."""
     n = len(column)
+    if n < _FEW:
+        return "PLAIN"
     if n <= _SAMPLE:
         cells = to_numpy(column)[0]
     else:

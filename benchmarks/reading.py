@@ -1,0 +1,117 @@
+"""What reading costs in a large run: SQL, a point in time, a search in samples, and the first read of a live run.
+
+Each read is a fresh process, so its memory is its own; the figure is processor time, which other work changes little.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks import harness
+from benchmarks.rows import Context, Line
+
+__all__ = ["row_15", "row_16", "row_18"]
+
+ROWS, KEYS = 10_000_000, 10
+"""10^8 numbers."""
+
+SAMPLES = 2_000_000
+
+_MAKE = """
+import sys, numpy as np, rollbook
+run = rollbook.init("bench", "reading", dir=sys.argv[1], sinks=[], keeper="inline")
+rng, size = np.random.default_rng(0), 250_000
+for start in range(0, {rows}, size):
+    rows = {{f"k{{i}}": rng.standard_normal(size) for i in range({keys})}}
+    run.log_many(rows, env_step=np.arange(start, start + size))
+for start in range(0, {samples}, 1000):
+    items = [f"what is {{i}} and {{i * 7919 % 10007}}?" for i in range(start, start + 1000)]
+    run.log_samples(items, reward=rng.standard_normal(1000), env_step=start)
+run.finish()
+print(run.folder)
+"""
+
+_READ = """
+import json, resource, sys, time
+from rollbook.book.book import Book
+book = Book(sys.argv[1])
+def ask():
+    return {expression}
+seconds = []
+for _ in range({repeat}):
+    begin = time.process_time()
+    ask()
+    seconds.append(time.process_time() - begin)
+print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+"""
+
+_LIVE = """
+import json, sys, time, rollbook
+from rollbook.book.book import Book
+run = rollbook.init("bench", "live", dir=sys.argv[1], sinks=[], keeper="inline")
+for i in range(int(sys.argv[2])):
+    run.log_episode(episode_id=f"e{i}", length=i, env_step=i, **{"return": 1.0, "seed": i})
+book = Book(run.folder)
+begin = time.process_time()
+book.episodes()
+print(json.dumps((time.process_time() - begin) / int(sys.argv[2]) * 1e6))
+run.finish()
+"""
+
+
+def _python(context: Context, code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=harness.environment(context.root), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip().splitlines()[-1]
+
+
+def _made(context: Context) -> str:
+    """The large run; made once."""
+    known = _folders.get(context.root)
+    if known is None:
+        code = _MAKE.format(rows=ROWS, keys=KEYS, samples=SAMPLES)
+        known = _folders[context.root] = _python(context, code, tempfile.mkdtemp(dir=context.root))
+    return known
+
+
+_folders: dict[str, str] = {}
+
+
+def _read(context: Context, expression: str) -> tuple[float, float]:
+    """(CPU seconds of a read, the median; MiB at most)."""
+    code = _READ.format(expression=expression, repeat=max(3, context.repeat))
+    seconds, memory = json.loads(_python(context, code, _made(context)))
+    return median(seconds), memory
+
+
+def row_15(context: Context) -> Iterator[Line]:
+    """One average over one column of 10^8 numbers."""
+    seconds, memory = _read(context, 'book.sql("select avg(k5), count(*) from metrics").fetchall()')
+    yield Line(15, "book.sql, an average in 10^8 numbers, CPU", seconds, "s", goal=1)
+    yield Line(15, "book.sql, an average in 10^8 numbers, memory", memory, "MiB", goal=1024)
+
+
+def row_16(context: Context) -> Iterator[Line]:
+    """A point and a range in 10^8 numbers; a search in two million samples."""
+    seconds, memory = _read(context, f"book.at(env_step={ROWS // 2})")
+    yield Line(16, "book.at in 10^8 numbers, CPU", seconds * 1e3, "ms", goal=50, note=f"{memory:.0f} MiB")
+    seconds, memory = _read(context, f'book.metrics(["k1"], x="env_step", start={ROWS // 2}, stop={ROWS // 2 + 999})')
+    yield Line(16, "999 rows of a key in 10^8 numbers, CPU", seconds * 1e3, "ms", goal=50, note=f"{memory:.0f} MiB")
+    seconds, memory = _read(context, "book.samples(where=\"item like '%31415%'\")")
+    yield Line(16, "samples(where=like) of 2M rows, CPU", seconds, "s", goal=0.5, note=f"{memory:.0f} MiB")
+
+
+def row_18(context: Context) -> Iterator[Line]:
+    """The first read of a live run, a frame, as frames grow."""
+    few, many = (
+        median(json.loads(_python(context, _LIVE, tempfile.mkdtemp(dir=context.root), str(n))) for _ in range(3))
+        for n in (2_000, 32_000)
+    )
+    yield Line(18, "first read of 32,000 live frames, a frame", many, "us", "of 2,000", few, 1.25)
