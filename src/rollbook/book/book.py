@@ -516,6 +516,12 @@ class Book:
 
         return self.files.read([table], work)
 
+    def show(self, height: int = 640) -> Any:
+        """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
+        from rollbook._views import show
+
+        return show(self._folder, height)
+
     def tail(
         self, from_start: bool = False, poll_seconds: float = 0.2, stop: Callable[[], bool] | None = None
     ) -> Iterator[Row]:

@@ -13,16 +13,33 @@ from rollbook.cli.find import dir_option
     "--resume", is_flag=False, flag_value="", default=None, metavar="[ID]", help="Go on from the last checkpoint."
 )
 @click.option("--steps", type=int, default=None, help="Environment steps at most.")
+@click.option("--ui", "with_page", is_flag=True, help="Open the page in a browser while the agent learns.")
 @dir_option
-def demo(seed: int | None, resume: str | None, steps: int | None, root: str) -> None:
+def demo(seed: int | None, resume: str | None, steps: int | None, with_page: bool, root: str) -> None:
     """Let a real agent learn CartPole-v1 while rollbook records it.
 
     \b
     Examples:
       rollbook demo
       rollbook demo --seed 7
+      rollbook demo --ui               watch it learn in a browser
       rollbook demo --resume           continue the newest demo run that was stopped
     """
     from rollbook.demo.train import main
 
-    raise SystemExit(main(seed=seed, resume=resume, steps=steps, dir=root))
+    if not with_page:
+        raise SystemExit(main(seed=seed, resume=resume, steps=steps, dir=root))
+    import os
+
+    from rollbook.cli.ui import open_browser
+    from rollbook.server.serving import listen
+    from rollbook.server.settings import Settings
+
+    with listen(Settings((os.path.abspath(root),))) as server:
+        click.echo(f"The page is on {server.address}")
+        open_browser(server.address)
+        status = main(seed=seed, resume=resume, steps=steps, dir=root)
+        if status == 0:
+            click.echo(f"The page stays on {server.address} until Ctrl-C; later: rollbook ui {root}")
+            server.wait()
+    raise SystemExit(status)

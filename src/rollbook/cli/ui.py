@@ -40,8 +40,17 @@ _USUAL_PORT = 7655
     help="A further name of this machine, such as that of a proxy.",
 )
 @click.option("--read-only", is_flag=True, help="Nothing can be edited: no tags, notes, names, boards.")
+@click.option(
+    "--export", "folder", default=None, metavar="FOLDER", help="Write a copy that works from any file server."
+)
 def ui(
-    roots: tuple[str, ...], host: str, port: int | None, no_browser: bool, hosts: tuple[str, ...], read_only: bool
+    roots: tuple[str, ...],
+    host: str,
+    port: int | None,
+    no_browser: bool,
+    hosts: tuple[str, ...],
+    read_only: bool,
+    folder: str | None,
 ) -> None:
     """Look at runs in a browser, live.
 
@@ -52,14 +61,19 @@ def ui(
       rollbook ui
       rollbook ui last
       rollbook ui runs /scratch/old-runs --port 8000
+      rollbook ui --export copy              a copy for any file server
       rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
     """
+    places = tuple(_folder(root) for root in roots or (os.environ.get("ROLLBOOK_DIR", "runs"),))
+    if folder is not None:
+        _export(places, folder)
+        return
     from rollbook.server.serving import prepared
     from rollbook.server.settings import Settings
 
     settings = prepared(
         Settings(
-            roots=tuple(_folder(root) for root in roots or (os.environ.get("ROLLBOOK_DIR", "runs"),)),
+            roots=places,
             host=host,
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
@@ -75,8 +89,15 @@ def ui(
         )
     click.echo("Ctrl-C ends it.", err=True)
     if not no_browser:
-        _open_browser(server.address)
+        open_browser(server.address)
     server.run()
+
+
+def _export(places: tuple[str, ...], folder: str) -> None:
+    from rollbook.server.static_copy import export
+
+    index = export(places, folder, said=lambda text: click.echo(text, err=True))
+    click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 
 def _server(settings: Settings, anew: bool) -> Listening:
@@ -103,7 +124,7 @@ def _folder(root: str) -> str:
     return find_folder(root, os.environ.get("ROLLBOOK_DIR", "runs"))
 
 
-def _open_browser(address: str) -> None:
+def open_browser(address: str) -> None:
     """Open the page where there is a screen; never an error."""
     import sys
     import webbrowser

@@ -114,6 +114,7 @@ def _what_next(root: Path, place: str) -> str:
     return "\n".join(
         (
             "What to try next:",
+            f"  {command} ui" + (f" {root}" if place else ""),
             f"  {command} ls" + (f" {root}" if place else ""),
             f'  {command} sql last \'select env_step, "test/return" from metrics where "test/return" > 0\'{place}',
             f"  {command} export last --table episodes -o episodes.csv{place}",

@@ -112,6 +112,12 @@ class Run(Scope):
 
         return Book(self._folder)
 
+    def show(self, height: int = 640) -> Any:
+        """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
+        from rollbook._views import show
+
+        return show(self._folder, height)
+
     def open_scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
         """See `scope`; takes the full name."""
         if not isinstance(name, str) or not name.strip("/") or any(ord(c) < 32 for c in name):

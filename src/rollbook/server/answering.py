@@ -22,7 +22,7 @@ from rollbook.server.hall import Hall
 from rollbook.server.refusals import STATUS, Refused, body_of, words_of
 from rollbook.server.schemas.common import Answer
 
-__all__ = ["EDIT_HEADER", "Workers", "answer_with", "refusal"]
+__all__ = ["EDIT_HEADER", "Workers", "answer_with", "plain_json", "refusal"]
 
 log = logging.getLogger("rollbook.server")
 
@@ -57,7 +57,6 @@ class Workers:
 
 def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Any]:
     """The Starlette endpoint of one of ours."""
-    encoder = msgspec.json.Encoder(enc_hook=_of_numpy)
 
     async def answer(request: Request) -> Response:
         began = time.perf_counter()
@@ -70,7 +69,7 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
                 return _download(result)
             if isinstance(result, Answer):
                 result.took_ms = round((time.perf_counter() - began) * 1e3, 1)
-            return Response(encoder.encode(result), media_type="application/json")
+            return Response(plain_json(result), media_type="application/json")
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as err:
@@ -79,10 +78,18 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
     return answer
 
 
+def plain_json(answer: Any) -> bytes:
+    """An answer as JSON."""
+    return _encoder.encode(answer)
+
+
 def _of_numpy(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is no part of an answer")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_of_numpy)
 
 
 def refusal(err: BaseException) -> Response:

@@ -31,7 +31,7 @@ from rollbook.server.schemas.points import TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
 
-__all__ = ["ENDPOINTS"]
+__all__ = ["ENDPOINTS", "is_shown"]
 
 _MOST_FILES = 2_000
 _SHOWN = {
@@ -134,6 +134,12 @@ def media_bytes(hall: Hall, ask: FileAsk) -> Download:
     if kind is None or not _is_what_it_says(path, kind):
         return Download(path, "application/octet-stream", attachment=True)
     return Download(path, kind, attachment=False)
+
+
+def is_shown(path: str) -> bool:
+    """Whether a file is a picture or film that a browser may show."""
+    kind = _SHOWN.get(os.path.splitext(path)[1].lower())
+    return kind is not None and _is_what_it_says(path, kind)
 
 
 def _is_what_it_says(path: str, kind: str) -> bool:

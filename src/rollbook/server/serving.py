@@ -102,6 +102,14 @@ class Listening:
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
 
+    def wait(self) -> None:
+        """Stay until Ctrl-C; for a server that `start` began."""
+        try:
+            while self._thread is not None and self._thread.is_alive():
+                self._thread.join(1.0)
+        except KeyboardInterrupt:
+            return
+
     def stop(self) -> None:
         """End a server that `start` began."""
         self._server.should_exit = True

@@ -1,0 +1,66 @@
+"""The page inside a notebook: a server in a thread of its own, and a frame that shows one run or many."""
+
+from __future__ import annotations
+
+import atexit
+import html
+import os
+import threading
+
+from rollbook.server.serving import Listening, prepared
+from rollbook.server.settings import Settings
+
+__all__ = ["Shown", "show"]
+
+_servers: dict[str, Listening] = {}
+_lock = threading.Lock()
+
+
+class Shown:
+    """What a notebook draws: the page in a frame.
+
+    Attributes:
+      address: where the page is, for a window of its own.
+      height: of the frame, in pixels.
+    """
+
+    def __init__(self, address: str, height: int) -> None:
+        self.address, self.height = address, height
+
+    def __repr__(self) -> str:
+        return f"<page of rollbook on {self.address}>"
+
+    def _repr_html_(self) -> str:
+        address = html.escape(self.address, quote=True)
+        return (
+            f'<iframe src="{address}" width="100%" height="{int(self.height)}" style="border:0" '
+            f'title="rollbook"></iframe><div><a href="{address}" target="_blank" rel="noopener">a window of its own'
+            "</a></div>"
+        )
+
+
+def show(path: str | os.PathLike[str], *, height: int = 640) -> Shown:
+    """The page of a run, or of a folder of runs, for a notebook's cell.
+
+    The server is started once for each folder, on 127.0.0.1 and a free port, and ends with the process.
+
+    Args:
+      path: a run's folder, or a folder of runs.
+      height: of the frame, in pixels.
+    """
+    folder = os.path.realpath(path)
+    with _lock:
+        server = _servers.get(folder)
+        if server is None:
+            server = Listening(prepared(Settings((folder,), notebook=True)))
+            server.start()
+            if not _servers:
+                atexit.register(_stop_all)
+            _servers[folder] = server
+    return Shown(server.address, height)
+
+
+def _stop_all() -> None:
+    for server in _servers.values():
+        server.stop()
+    _servers.clear()

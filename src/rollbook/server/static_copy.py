@@ -1,0 +1,279 @@
+"""A copy of the page with its data as files: works from any file server and needs no rollbook."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rollbook.errors import BadInput, RollbookError
+from rollbook.server import alerts as alerts_room
+from rollbook.server import (
+    curves,
+    episodes,
+    files,
+    health,
+    keys,
+    logs,
+    one_run,
+    samples,
+    series,
+    table_of_runs,
+    verdicts,
+)
+from rollbook.server import timings as timings_room
+from rollbook.server.answering import plain_json
+from rollbook.server.built_page import BuiltPage
+from rollbook.server.catalogue import RunRow
+from rollbook.server.endpoint import Streamed
+from rollbook.server.guard import content_policy
+from rollbook.server.hall import Hall
+from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
+from rollbook.server.schemas.places import CompareAsk, MediaAsk, TextAsk
+from rollbook.server.schemas.points import EpisodeAsk, EpisodesAsk, SamplesAsk, TimingsAsk, TracesAsk
+from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk
+from rollbook.server.settings import Limits, Settings
+
+__all__ = ["POINTS", "export"]
+
+POINTS = 2_000
+"""Points of a curve in a copy."""
+
+_MOST_EPISODES = 100
+_MOST_ROWS = 1_000
+_PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
+_NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
+
+Said = Callable[[str], None]
+
+
+def export(
+    roots: Iterable[str], folder: str | os.PathLike[str], said: Said = lambda text: None, page: Path | None = None
+) -> Path:
+    """Write a copy of the page and of what it shows.
+
+    Args:
+      roots: folders of runs, or runs.
+      folder: where to; a new or empty folder, or an earlier copy, which is replaced.
+      said: told about each run as it is done.
+      page: the built page; None: the one inside the package.
+    Returns:
+      The file to open, through a file server.
+    Raises:
+      BadInput: the folder holds something else, or lies in a run. RollbookError: the page is not built.
+    """
+    target = Path(folder)
+    built = BuiltPage(page)
+    if not built.is_built:
+        raise RollbookError(
+            f"the page is not built ({built.folder} holds none), so it cannot be copied. Try: make page"
+        )
+    _check(target)
+    hall = Hall(Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0)))
+    hall.catalogue.refresh(full=True)
+    data = target / "data"
+    if data.exists():
+        shutil.rmtree(data)
+    _copy_page(built, target)
+    rows = [row for row in hall.catalogue.snapshot(60.0).rows.values() if not row.is_archived]
+    _Copy(hall, data, said).write(rows)
+    return target / "index.html"
+
+
+def _check(target: Path) -> None:
+    for above in (target.resolve(), *target.resolve().parents):
+        if (above / "run.json").is_file():
+            raise BadInput(
+                f"--export {target}: {above} is a run, and a run's folder is not written into. Choose another"
+            )
+    if target.exists() and not target.is_dir():
+        raise BadInput(f"--export {target}: that is a file")
+    if target.is_dir() and any(target.iterdir()) and not (target / "data" / "hello.json").is_file():
+        raise BadInput(f"--export {target}: the folder holds something else than an earlier copy. Choose a new one")
+
+
+def _copy_page(built: BuiltPage, target: Path) -> None:
+    """The page's own files; index.html says that it is a copy, and what it may load."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(built.folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            place = target / path.relative_to(built.folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
+    index = (built.folder / "index.html").read_text(encoding="utf-8")
+    live = '<meta name="rollbook" content="live">'
+    if live not in index:
+        raise RollbookError(f"{built.folder / 'index.html'} does not say that it is live, so no copy can be made of it")
+    rules = "; ".join(part for part in content_policy(False).split("; ") if not part.startswith("frame-ancestors"))
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
+    marked = index.replace(live, f'{policy}\n<meta name="rollbook" content="static">')
+    (target / "index.html").write_text(marked, encoding="utf-8")
+
+
+class _Copy:
+    """The data of a copy while it is written."""
+
+    def __init__(self, hall: Hall, data: Path, said: Said) -> None:
+        self._hall, self._data, self._said = hall, data, said
+
+    def write(self, rows: list[RunRow]) -> None:
+        """Everything, run by run."""
+        hall, names = self._hall, [row.key for row in rows]
+        for row in rows:
+            self._try(lambda row=row: hall.facts.now(row))  # type: ignore[misc]
+        shown = [entry.column for entry in table_of_runs.columns(hall, ColumnsAsk()).config if entry.varies][:12]
+        for key in self._common_keys(rows)[:6]:
+            shown.append(f"last:{key}")
+        whole = RunsAsk(columns=shown, limit=hall.limits.rows, sections=None)
+        self._json("runs.json", lambda: table_of_runs.table_of_runs(hall, whole))
+        opened = self._groups(whole)
+        self._json("columns.json", lambda: table_of_runs.columns(hall, ColumnsAsk()))
+        self._json("keys.json", lambda: keys.keys(hall, KeysAsk(runs=names)))
+        self._json("marks.json", lambda: alerts_room.marks(hall, MarksAsk(runs=names)))
+        for number, row in enumerate(rows):
+            self._run(row)
+            self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
+        self._curves(opened, rows)
+        self._json("hello.json", self._hello)  # last: a copy that was broken off is none
+
+    def _hello(self) -> dict[str, Any]:
+        said: dict[str, Any] = msgspec.to_builtins(table_of_runs.hello(self._hall, HelloAsk()))
+        note = _NOTE.format(points=POINTS)
+        title = os.path.basename(str(said["title"])) or "runs"
+        return {
+            **said,
+            "title": title,
+            "roots": [title],
+            "edit_token": "",
+            "static": {"made": time.time(), "points": POINTS, "note": note},
+        }
+
+    def _common_keys(self, rows: list[RunRow]) -> list[str]:
+        have: dict[str, int] = {}
+        for row in rows:
+            facts = self._hall.facts.known(row)
+            for key in facts.latest if facts is not None else ():
+                if not key.startswith(("rollbook/", "host/")):
+                    have[key] = have.get(key, 0) + 1
+        return sorted(have, key=lambda key: (not key.endswith("return"), -have[key], key))
+
+    def _groups(self, whole: RunsAsk) -> list[Group]:
+        """The table with its groups, all open; and these groups."""
+        ask = msgspec.structs.replace(whole, group_by=["auto"])
+        folded = table_of_runs.table_of_runs(self._hall, ask)
+        groups = [row for row in folded.rows if row.kind == "group"]
+        opened = msgspec.structs.replace(ask, open=[row.id for row in groups])
+        self._json("groups.json", lambda: table_of_runs.table_of_runs(self._hall, opened))
+        return [Group(name=row.name, runs=row.runs) for row in groups]
+
+    def _run(self, row: RunRow) -> None:
+        hall, run = self._hall, row.key
+        folder = f"runs/{run}"
+        ask = RunAsk(run=run)
+        self._json(f"keys/{run}.json", lambda: keys.keys(hall, KeysAsk(runs=[run])))
+        self._json(f"{folder}/run.json", lambda: one_run.one_run(hall, ask))
+        self._json(f"{folder}/health.json", lambda: health.health(hall, ask))
+        self._json(f"{folder}/config.json", lambda: files.config(hall, ask))
+        self._json(f"{folder}/files.json", lambda: files.files(hall, ask))
+        self._json(f"{folder}/timings.json", lambda: timings_room.timings(hall, TimingsAsk(run=run)))
+        self._json(f"{folder}/cost.json", lambda: timings_room.cost(hall, ask))
+        self._json(f"{folder}/logs.json", lambda: logs.logs(hall, ask))
+        self._json(f"{folder}/episodes.json", lambda: episodes.episodes(hall, EpisodesAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/samples.json", lambda: samples.samples(hall, SamplesAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/text.json", lambda: files.text(hall, TextAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/media.json", lambda: files.media(hall, MediaAsk(run=run, limit=_MOST_ROWS)))
+        self._series(row)
+        self._episodes(row)
+        self._media(row)
+
+    def _series(self, row: RunRow) -> None:
+        found = self._try(lambda: keys.contents(self._hall, row).keys) or []
+        index: dict[str, dict[str, str]] = {}
+        for number, key in enumerate(found):
+            index[key] = {}
+            for word, x in (("default", None), ("time", "time")):
+                name = f"{number}{'t' if x else ''}.bin"
+                ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
+                if self._frames(f"series/{row.key}/{name}", lambda ask=ask: series.many_series(self._hall, ask)):  # type: ignore[misc]
+                    index[key][word] = name
+        self._json(f"series/{row.key}/index.json", lambda: index)
+
+    def _episodes(self, row: RunRow) -> None:
+        """The episodes that have something to show: a film or traces."""
+        table = self._try(lambda: episodes.with_outcome(self._hall, row))
+        if table is None or not table.num_rows or "episode_id" not in table.column_names:
+            return
+        rows = table.select(["episode_id", "film", "traces"]).to_pylist()
+        chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
+        for identity in dict.fromkeys(chosen):
+            if not _PLAIN.fullmatch(identity) or identity.strip(".") == "":
+                continue
+            ask = EpisodeAsk(run=row.key, episode=identity)
+            place = f"runs/{row.key}/episodes/{identity}"
+            self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
+            traces = TracesAsk(run=row.key, episode=identity)
+            self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
+
+    def _media(self, row: RunRow) -> None:
+        """Pictures and films, those alone that a browser shows and nothing else."""
+        answer = self._try(lambda: files.media(self._hall, MediaAsk(run=row.key, limit=_MOST_ROWS)))
+        root = os.path.realpath(row.folder)
+        for entry in answer.media if answer is not None else ():
+            path = alerts_room.there(root, entry.path)
+            if path is None or not files.is_shown(os.path.join(root, path)):
+                continue
+            place = self._data.parent / "media" / row.key / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(os.path.join(root, path), place)
+
+    def _curves(self, groups: list[Group], rows: list[RunRow]) -> None:
+        index: dict[str, dict[str, str]] = {}
+        number = 0
+        for group in groups:
+            names = sorted({key for run in group.runs for key in self._keys_of(run)})
+            for key in names:
+                ask = CurvesAsk(groups=[group], keys=[key])
+                name = f"{number}.bin"
+                if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._hall, ask)):  # type: ignore[misc]
+                    index.setdefault(group.name, {})[key] = name
+                    number += 1
+        self._json("curves/index.json", lambda: index)
+        common = self._common_keys(rows)
+        if len(groups) > 1 and common:
+            self._json(
+                "compare.json", lambda: verdicts.compared(self._hall, CompareAsk(groups=groups[:20], key=common[0]))
+            )
+
+    def _keys_of(self, run: str) -> list[str]:
+        found: list[str] = self._try(lambda: keys.contents(self._hall, self._hall.row(run)).keys) or []
+        return found
+
+    def _try(self, work: Callable[[], Any]) -> Any:
+        """What work gives; None where a run cannot be read, which must not spoil the copy of the others."""
+        try:
+            return work()
+        except (RollbookError, OSError):
+            return None
+
+    def _json(self, name: str, make: Callable[[], Any]) -> None:
+        answer = self._try(make)
+        if answer is not None:
+            self._write(name, plain_json(answer))
+
+    def _frames(self, name: str, make: Callable[[], Streamed]) -> bool:
+        body = self._try(lambda: b"".join(make().pieces))
+        if body is None:
+            return False
+        self._write(name, body)
+        return True
+
+    def _write(self, name: str, body: bytes) -> None:
+        path = self._data.joinpath(*name.split("/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)

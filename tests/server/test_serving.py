@@ -1,0 +1,150 @@
+"""A server that really listens, the built page, the copy of it, and the frame in a notebook."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+from websockets.sync.client import connect
+
+import rollbook
+from page_server import client_of, record_rich
+from rollbook.cli.ui import ui
+from rollbook.errors import BadInput, RollbookError
+from rollbook.server.frames import unpack
+from rollbook.server.serving import Listening, address_of, listen, prepared
+from rollbook.server.settings import Settings, is_loopback
+from rollbook.server.static_copy import export
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A small built page."""
+    folder = tmp_path / "page"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text(
+        '<!doctype html><meta name="rollbook" content="live"><script src="./assets/a.js">'
+    )
+    (folder / "assets" / "a.js").write_text("let a = 1;" * 100)
+    (folder / "assets" / "a.js.map").write_text("{}")
+    return folder
+
+
+def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
+    with listen(Settings((str(recorded),))) as server:
+        assert server.settings.port
+        answer = httpx2.get(server.address + "api/hello")
+        assert answer.json()["runs"] == 6
+        assert "server" not in answer.headers
+        with connect(server.address.replace("http", "ws") + "api/live") as socket:
+            assert json.loads(socket.recv())["type"] == "hello"
+        series = {"runs": [answer.json()["server"]], "keys": ["a"]}
+        assert httpx2.post(server.address + "api/series", json=series).status_code == 404
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(server.address + "api/hello")
+
+
+def test_a_port_that_is_taken_is_said(recorded: Path) -> None:
+    with listen(Settings((str(recorded),))) as server, pytest.raises(RollbookError, match="--port"):
+        Listening(Settings((str(recorded),), port=server.settings.port))
+
+
+def test_only_loopback_goes_without_a_token() -> None:
+    assert prepared(Settings(("runs",))).token is None
+    for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
+        assert is_loopback(host)
+    for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
+        settings = prepared(Settings(("runs",), host=host, port=80))
+        assert settings.token is not None
+        assert len(settings.token) >= 32
+        assert f"?token={settings.token}" in address_of(settings)
+
+
+def test_the_page_is_served_compressed_and_kept_by_the_browser(recorded: Path, page: Path) -> None:
+    with client_of(recorded, page=page) as client:
+        index = client.get("/")
+        assert index.headers["cache-control"] == "no-cache"
+        assert "script-src 'self'" in index.headers["content-security-policy"]
+        script = client.get("/assets/a.js")
+        assert script.headers["content-encoding"] == "gzip"
+        assert "immutable" in script.headers["cache-control"]
+        assert script.text == "let a = 1;" * 100
+        assert client.get("/assets/a.js", headers={"if-none-match": script.headers["etag"]}).status_code == 304
+        assert client.get("/assets/a.js.map").status_code == 404
+
+
+def test_a_page_that_is_not_built_says_how_to_build_it(recorded: Path, tmp_path: Path) -> None:
+    with client_of(recorded, page=tmp_path / "none") as client:
+        answer = client.get("/")
+        assert answer.status_code == 503
+        assert "make page" in answer.text
+        assert client.get("/api/hello").status_code == 200
+
+
+def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
+    identity = record_rich(tmp_path / "runs")
+    index = export([str(tmp_path / "runs")], tmp_path / "copy", page=page)
+    assert '<meta name="rollbook" content="static">' in index.read_text()
+    assert "Content-Security-Policy" in index.read_text()
+    data = tmp_path / "copy" / "data"
+
+    def read(name: str) -> Any:
+        return json.loads((data / name).read_text())
+
+    assert read("hello.json")["static"]["points"] == 2_000
+    assert read("hello.json")["edit_token"] == ""
+    assert [row["run"] for row in read("runs.json")["rows"]] == [identity]
+    files = read(f"series/{identity}/index.json")["train/reward"]
+    ((header, arrays),) = unpack((data / "series" / identity / files["default"]).read_bytes())
+    assert header["entries"][0]["rows"] == 200
+    assert len(arrays[0]["y"]) == 200
+    assert read(f"runs/{identity}/episodes.json")["total"] == 20
+    assert read(f"runs/{identity}/episodes/e120.json")["steps"] == 2
+    assert (data / "runs" / identity / "episodes" / "e120" / "traces.bin").exists()
+    for name in ("run", "health", "config", "files", "timings", "cost", "samples", "logs", "text", "media"):
+        read(f"runs/{identity}/{name}.json")
+    (film,) = read(f"runs/{identity}/media.json")["media"]
+    assert (tmp_path / "copy" / film["url"]).read_bytes()[:4] == b"\x89PNG"
+    export([str(tmp_path / "runs")], tmp_path / "copy", page=page)  # again, over the earlier copy
+
+
+def test_a_copy_overwrites_nothing_of_others(tmp_path: Path, page: Path, recorded: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("important")
+    with pytest.raises(BadInput, match="something else"):
+        export([str(recorded)], tmp_path / "mine", page=page)
+    (run,) = list((recorded / "cartpole").iterdir())[:1]
+    with pytest.raises(BadInput, match="is a run"):
+        export([str(recorded)], run / "copy", page=page)
+    with pytest.raises(RollbookError, match="not built"):
+        export([str(recorded)], tmp_path / "copy", page=tmp_path / "none")
+
+
+def test_a_notebook_embeds_the_page_of_a_run(tmp_path: Path) -> None:
+    from rollbook.server import notebook
+
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
+        run.log({"a": 1.0})
+        shown = run.show(height=300)
+    try:
+        assert shown.address in shown._repr_html_()
+        assert 'height="300"' in shown._repr_html_()
+        assert run.book.show().address == shown.address  # one server for one folder
+        answer = httpx2.get(shown.address + "api/hello")
+        assert answer.json()["only"] == run.id
+        assert "http://localhost:*" in httpx2.get(shown.address).headers["content-security-policy"]
+        assert httpx2.get(shown.address + "api/hello", headers={"origin": "http://localhost:8888"}).status_code == 403
+    finally:
+        notebook._stop_all()
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(ui, ["nothing/like/this", "--no-browser"])
+    assert answer.exit_code != 0
+    answer = CliRunner().invoke(ui, ["--help"])
+    assert "--export" in answer.output
