@@ -53,7 +53,7 @@ def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of the table `checkpoints` as dicts, oldest first, with `time_ns` (unix ns) in place of `time`."""
     if not table.num_rows:
         return []
-    times = to_numpy(table["time"])[0].astype("datetime64[ns]").astype(np.int64).tolist()
+    times = to_numpy(table["time"].cast(pa.timestamp("ns", "UTC")))[0].astype(np.int64).tolist()
     plain = table.drop_columns(["time"]).to_pylist()  # ns have no Python type
     return [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
 
