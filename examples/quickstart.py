@@ -15,7 +15,7 @@ with rollbook.init("quickstart", "walk", seed=3, config={"lr": 3e-4}, total={"en
             run.save_checkpoint({"weights": [0.1, 0.2], "env_step": env_step}, score=reward)
     run.summary["best"] = reward
 
-book = rollbook.open("runs").one("quickstart/walk")
+book = rollbook.open("runs").one("quickstart/walk", newest=True)
 print(book.status, book.keys())
 print(book.metrics(["train/return"], x="env_step").num_rows, "rows")
 print(book.sql("select name, count(*) as n, sum(seconds) as s from timings group by name"))

@@ -5,7 +5,7 @@
     with rollbook.init("cartpole", "ppo", seed=3) as run:
         run.log({"train/return": 21.0}, env_step=128)
 
-    book = rollbook.open("runs").one("cartpole/ppo", seed=3)
+    book = rollbook.open("runs").one("cartpole/ppo", seed=3, newest=True)
     book.metrics(["train/return"], x="env_step").to_pandas()
 
 Importing this loads neither numpy nor pyarrow; each name below brings what it needs when it is first used.

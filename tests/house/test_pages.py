@@ -34,9 +34,10 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [p for p in OURS if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
-def test_the_python_on_a_page_runs(page: Path, tmp_path: Path) -> None:
-    done = python(RUNNER, page, cwd=tmp_path)
-    assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
+def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(page: Path, tmp_path: Path) -> None:
+    for time in ("first", "second"):
+        done = python(RUNNER, page, cwd=tmp_path)
+        assert done.returncode == 0, f"{page.name}, the {time} time:\n{done.stderr}"
 
 
 def test_the_quick_start_is_twenty_lines() -> None:
