@@ -1,0 +1,69 @@
+"""Everyone can use the page: axe finds nothing serious, on any page, dark or light, wide or on a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
+PLACES = [
+    "runs",
+    "run/{run}",
+    "compare",
+    "episodes?run={run}",
+    "samples?run={run}",
+    "timings?run={run}",
+    "health?run={run}",
+    "sql?run={run}",
+]
+PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
+SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Runs with something on every page, and the id of one of them."""
+    folder = tmp_path_factory.mktemp("everyone") / "runs"
+    for seed in range(3):
+        with rollbook.init(
+            "cartpole", "ppo", seed=seed, config={"lr": 3e-4}, dir=folder, sinks=[], total={"env_step": 60}
+        ) as run:
+            for step in range(60):
+                run.log({"train/return": float(step), "update/loss": 1 / (1 + step)}, env_step=step)
+            run.log_samples(
+                ["a prompt"] * 4,
+                group=1,
+                completion=["an answer"] * 4,
+                reward=[1.0, 0.0, 1.0, 0.0],
+                advantage=[1.0, -1.0, 1.0, -1.0],
+            )
+            run.log_episode(**{"return": 1.0, "length": 3, "terminated": True})
+            with run.timer("collect"):
+                pass
+            run.note("looked at it")
+    return folder, run.id
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("place", PLACES)
+def test_axe_finds_nothing_serious(
+    browser: Any, serve: Any, looked_at: tuple[Path, str], place: str, screen: str
+) -> None:
+    folder, run = looked_at
+    theme, width, height = SCREENS[screen]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    tab = context.new_page()
+    tab.goto(f"{serve(folder)}?theme={theme}#/{place.format(run=run)}")
+    tab.wait_for_selector("main[id=main] *")
+    tab.wait_for_load_state("networkidle")
+    tab.evaluate(AXE.read_text())
+    found = tab.evaluate(
+        "async () => (await axe.run()).violations.filter(v => ['serious', 'critical'].includes(v.impact))"
+    )
+    context.close()
+    told = [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300]) for one in found]
+    assert told == []
