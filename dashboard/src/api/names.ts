@@ -5,7 +5,7 @@ import type { Attempt, Cell, Change, Column, CostAnswer, EpisodeAnswer, Hello as
 export type {
   Alert, AlertsAnswer, Board, BoardsAnswer, CauseAnswer as Cause, Cell, ColumnsAnswer, ConfigAnswer, EditAnswer, EditAsk as EditQuery, EpisodesAnswer, EpisodesAsk as EpisodesQuery,
   ErrorWords as ErrorBody, MediaAnswer, FilesAnswer, GroupAnswer as SampleGroup, HealthAnswer as Health, Key as KeyInfo, KeysAnswer, LogAnswer, LogLine, LogsAnswer,
-  MarksAnswer as Marks, NoveltyAnswer as Novelty, RunsAnswer as SentRuns, RunsAsk as RunsQuery, SampleRow as SampleCells, SamplesAnswer, SamplesAsk as SamplesQuery,
+  CompareAnswer, CompareAsk as CompareQuery, CurvesAsk as CurvesQuery, DiffAnswer, Group as GroupOf, MarksAnswer as Marks, NoveltyAnswer as Novelty, RunsAnswer as SentRuns, RunsAsk as RunsQuery, SampleRow as SampleCells, SamplesAnswer, SamplesAsk as SamplesQuery,
   SeriesAsk as SeriesQuery, Sort as SortBy, SqlAnswer, SqlAsk as SqlQuery, StepAnswer, TableRow as SentRow, TextAnswer, TimingsAnswer as Timings, Tokens, UnusedAnswer as Unused,
 } from "./schema.ts";
 
@@ -107,78 +107,4 @@ export type Row = SectionRow | GroupRow | RunRow;
 
 export interface RunsAnswer extends Omit<import("./schema.ts").RunsAnswer, "rows"> {
   rows: Row[];
-}
-
-export interface GroupOf {
-  name: string;
-  runs: string[];
-}
-
-export interface CurvesQuery {
-  groups: GroupOf[];
-  keys: string[];
-  x?: string | null;
-  points?: number;
-  start?: number;
-  stop?: number;
-  statistic?: string;
-  level?: number;
-}
-
-export interface CompareQuery {
-  groups: GroupOf[];
-  key: string;
-  x?: string | null;
-  at?: number | null;
-  statistic?: string;
-  level?: number;
-  plan?: number[] | null;
-}
-
-export interface CompareAnswer {
-  key: string;
-  x: string;
-  at: Num;
-  at_why: string;
-  statistic: string;
-  level: number;
-  sentence: string;
-  notes: string[];
-  groups: {
-    name: string;
-    runs: string[];
-    n: number;
-    missing: { run: string; why: string }[];
-    centre: Num;
-    low: Num;
-    high: Num;
-    method: string;
-    claim: Num;
-    sentence: string;
-    seeds: { run: string; seed: number | null; value: Num }[];
-  }[];
-  pairs: {
-    a: string;
-    b: string;
-    verdict: string;
-    sentence: string;
-    difference: Num;
-    low: Num;
-    high: Num;
-    better: Num;
-    better_low: Num;
-    better_high: Num;
-    look: string | null;
-  }[];
-  profile: { tau: number[]; groups: { [name: string]: Num[] } } | null;
-  parted: { x: number[]; a: string; b: string; centre: Num[]; low: Num[]; high: Num[]; sentence: string } | null;
-  plan: { group: string; n: number; next_look: Num; sd: Num; probability: Num; todo: string; command: string | null }[];
-  took_ms: number;
-}
-
-export interface DiffAnswer {
-  rows: { path: string; values: Cell[]; differs: boolean }[];
-  equal: number;
-  git: Cell[];
-  took_ms: number;
 }

@@ -136,9 +136,10 @@ export interface Column {
   type: string;
 }
 
-/** What can stand in the table. */
+/** What can stand in the table; pending: runs whose keys are still being read. */
 export interface ColumnsAnswer {
   took_ms: number;
+  pending: number;
   config: ConfigColumn[];
   summary: ConfigColumn[];
   metrics: MetricColumn[];
@@ -147,6 +148,64 @@ export interface ColumnsAnswer {
 /** Of which runs; all without. */
 export interface ColumnsAsk {
   runs?: string[] | null;
+}
+
+/** The comparison of groups: a sentence first, then what it rests on. */
+export interface CompareAnswer {
+  took_ms: number;
+  key: string;
+  x: string;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
+  at_why: string;
+  score: string;
+  statistic: string;
+  level: number;
+  sentence: string;
+  notes: string[];
+  groups: CompareGroup[];
+  pairs: ComparePair[];
+  profile: Profile | null;
+  plan: PlanRow[];
+}
+
+/** Which group is better. */
+export interface CompareAsk {
+  groups: Group[];
+  key: string;
+  x?: string | null;
+  at?: number | null;
+  score?: string;
+  statistic?: "iqm" | "mean" | "median";
+  floor?: number | null;
+}
+
+/** What a group scores. */
+export interface CompareGroup {
+  name: string;
+  runs: string[];
+  n: number;
+  missing: LeftOut[];
+  centre: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  method: string;
+  claim: number | null;
+  sentence: string;
+  seeds: SeedValue[];
+}
+
+/** One group beside another. */
+export interface ComparePair {
+  a: string;
+  b: string;
+  verdict: "better" | "cannot say" | "same" | "undecided" | "worse";
+  sentence: string;
+  difference: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  better: number | "-Infinity" | "Infinity" | "NaN" | null;
+  evidence: number | "-Infinity" | "Infinity" | "NaN" | null;
+  decides: number;
 }
 
 /** The configuration of each attempt, oldest first. */
@@ -191,10 +250,62 @@ export interface CostAnswer {
   metrics: { [name: string]: number | "-Infinity" | "Infinity" | "NaN" | null };
 }
 
+/** The curve of a group in the header of a frame. */
+export interface CurveEntry {
+  group: string;
+  key: string;
+  x: string;
+  kind: "curve" | "none";
+  n?: number;
+  arrays?: { [name: string]: Array };
+  statistic?: string;
+  level?: number;
+  band?: string;
+  method?: string;
+  claim?: number | null;
+  sentence?: string;
+  seeds?: number;
+  missing?: string[];
+  error?: EntryError | null;
+  version?: string;
+}
+
+/** Many keys of many groups of runs. */
+export interface CurvesAsk {
+  groups: Group[];
+  keys: string[];
+  x?: string | null;
+  points?: number;
+  start?: number | null;
+  stop?: number | null;
+  statistic?: "iqm" | "mean" | "median";
+  level?: number;
+}
+
 /** It is gone. */
 export interface Deleted {
   took_ms: number;
   name: string;
+}
+
+/** What differs between the groups, differences first. */
+export interface DiffAnswer {
+  took_ms: number;
+  groups: string[];
+  rows: DiffRow[];
+  equal: number;
+}
+
+/** Of which groups. */
+export interface DiffAsk {
+  groups: Group[];
+}
+
+/** A field of the configuration in each group; {distinct, values} where it differs inside. */
+export interface DiffRow {
+  path: string;
+  values: Cell[];
+  differs: boolean;
 }
 
 /** The runs as they are now. */
@@ -298,6 +409,12 @@ export interface FilesAnswer {
   checkpoints: { [name: string]: Cell }[];
   bytes: number;
   truncated: boolean;
+}
+
+/** Runs that are taken together. */
+export interface Group {
+  name: string;
+  runs: string[];
 }
 
 /** The completions of one prompt at one moment. */
@@ -543,6 +660,20 @@ export interface OneSampleAnswer {
   tokens: Tokens | null;
 }
 
+/** Whether a group has enough seeds. */
+export interface PlanRow {
+  group: string;
+  n: number;
+  sd: number | "-Infinity" | "Infinity" | "NaN" | null;
+  todo: string;
+}
+
+/** The share of runs above a score, by group. */
+export interface Profile {
+  tau: number[];
+  groups: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
+}
+
 /** A rule that looked and found nothing. */
 export interface QuietRule {
   rule: string;
@@ -668,6 +799,14 @@ export interface ScatterEntry {
   of: number;
   thinned: boolean;
   arrays: { [name: string]: Cell };
+}
+
+/** What one run scores; counted: whether that is among the scores (runs that go on or crashed are not). */
+export interface SeedValue {
+  run: string;
+  seed: number | null;
+  value: number | "-Infinity" | "Infinity" | "NaN" | null;
+  counted: boolean;
 }
 
 /** Many keys of many runs. */

@@ -160,3 +160,9 @@ test("a drawing for a paper escapes every text", () => {
   expect(file).not.toContain("<script");
   expect(file).toContain("&#60;script");
 });
+
+test("a curve whose interval is not known has the range of its own values", () => {
+  const nan = new Float32Array(3).fill(NaN);
+  const range = yRange([{ ...line([1, 2, 3]), low: nan, high: nan }], 0, 3, { robust: true, log: false });
+  expect(range?.high).toBeGreaterThanOrEqual(3);
+});

@@ -9,10 +9,11 @@ const TELLING = [
   /ep_rew_mean$|episode_reward_mean$|(^|\/)reward(_mean|\/mean)?$|mean_reward$/i,
   /return|reward|score|success|accuracy/i,
   /loss/i,
+  /kl|entropy|variance|length/i,
 ];
 
 /** Scopes of the machine and of rollbook itself: never what training is about. */
-const LATE = ["time", "timings", "host", "system", "rollbook"];
+const LATE = ["time", "timings", "host", "system", "rollbook", "samples"];
 const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$/;
 
 function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[] {

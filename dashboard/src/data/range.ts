@@ -31,8 +31,7 @@ export function yRange(lines: readonly Extent[], x0: number, x1: number, options
     for (let i = 0; i < line.x.length; i++) {
       const at = line.x[i] as number;
       if (at < x0 || at > x1) continue;
-      const lo = (line.low ?? line.y)[i] as number;
-      const hi = (line.high ?? line.y)[i] as number;
+      const [lo, hi] = reach(line, i);
       if (Number.isFinite(lo) && (!options.log || lo > 0)) {
         if (lo < low) low = lo;
         if (i % every === 0) values.push(lo);
@@ -46,6 +45,14 @@ export function yRange(lines: readonly Extent[], x0: number, x1: number, options
   if (!(low <= high)) return null;
   if (options.robust && values.length >= 20) [low, high] = middle(values, low, high, options.log);
   return padded(low, high, options.log);
+}
+
+/** The lowest and highest value at a point: of its envelope where it has one there, else the value itself. */
+function reach(line: Extent, i: number): [number, number] {
+  const y = line.y[i] as number;
+  const lo = line.low?.[i] ?? y;
+  const hi = line.high?.[i] ?? y;
+  return [Number.isNaN(lo) ? y : lo, Number.isNaN(hi) ? y : hi];
 }
 
 function middle(values: number[], low: number, high: number, isLog: boolean): [number, number] {
@@ -98,8 +105,7 @@ export function cuts(line: Extent, range: Range, x0: number, x1: number, near: n
   for (let i = 0; i < line.x.length; i++) {
     const x = line.x[i] as number;
     if (x < x0 || x > x1) continue;
-    const hi = (line.high ?? line.y)[i] as number;
-    const lo = (line.low ?? line.y)[i] as number;
+    const [lo, hi] = reach(line, i);
     if (hi > range.high && hi < Infinity) add("above", x, hi);
     if (lo < range.low && lo > -Infinity) add("below", x, lo);
   }

@@ -15,7 +15,8 @@ import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
 import { colorOf, entities, startTable, table } from "../runs/table.ts";
 import { Diff } from "./Diff.tsx";
-import { Better, Intervals, Parted, Profile, Seeds } from "./findings.tsx";
+import { Curves } from "./Curves.tsx";
+import { Better, Intervals, Profile, Seeds } from "./findings.tsx";
 
 const key = word("key");
 const statistic = word("of", "iqm");
@@ -38,7 +39,7 @@ export function Compare() {
   const keys = useAnswer(chosen.length > 0 ? `keys ${question}` : null, () => source.keys(chosen.flatMap((group) => group.runs)));
   const of = key.value !== "" ? key.value : (tellingFew(keys.value?.keys ?? [], 1)[0] ?? "");
   const answer = useAnswer(of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null, () =>
-    source.compare({ groups: chosen, key: of, statistic: statistic.value, ...(atStep.value === "" ? {} : { at: Number(atStep.value) }) }));
+    source.compare({ groups: chosen, key: of, statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm", ...(atStep.value === "" ? {} : { at: Number(atStep.value) }) }));
   const found = answer.value;
   return (
     <>
@@ -89,7 +90,7 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
       </section>
       <Intervals found={found} />
       {two && <Better found={found} />}
-      {found.parted && <Parted found={found} />}
+      <Curves of={found.key} axis={found.x} statistic={found.statistic} />
       {found.profile && <Profile found={found} />}
       <Diff groups={chosen} />
       <Seeds found={found} />
@@ -99,6 +100,6 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
 
 /** The server's sentence with the names of groups in bold. */
 function Verdict({ text, names }: { text: string; names: readonly string[] }) {
-  const parts = text.split(new RegExp(`(${names.filter((name) => name !== "").map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") || "$^"})`));
+  const parts = text.split(new RegExp(`(${names.filter((name) => name !== "").sort((a, b) => b.length - a.length).map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") || "$^"})`));
   return <>{parts.map((part, i) => (names.includes(part) ? <b key={i}>{part}</b> : part))}</>;
 }

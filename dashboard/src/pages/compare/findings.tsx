@@ -8,7 +8,6 @@ import type { Line } from "../../charts/model.ts";
 import { plain, value } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { kindOf } from "../../state/desk.ts";
 import { colorOfGroup } from "./Compare.tsx";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -36,7 +35,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
               <span class="track">
                 {has && <i class="range" style={{ left: at(num(group.low)), right: `calc(100% - ${at(num(group.high))})` }} />}
                 {Number.isFinite(num(group.centre)) && <i class="centre" style={{ left: at(num(group.centre)) }} />}
-                {group.seeds.map((seed) => Number.isFinite(num(seed.value)) && <i key={seed.run} class="seedtick" style={{ left: at(num(seed.value)) }} title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}`} />)}
+                {group.seeds.map((seed) => Number.isFinite(num(seed.value)) && <i key={seed.run} class={seed.counted ? "seedtick" : "seedtick faint"} style={{ left: at(num(seed.value)) }} title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}${seed.counted ? "" : ", not counted"}`} />)}
               </span>
               <span class="rowvalue">{value(num(group.centre))}{has && <span class="soft"> [{value(num(group.low))}, {value(num(group.high))}]</span>} <span class="soft">n {group.n}</span></span>
             </div>
@@ -49,37 +48,24 @@ export function Intervals({ found }: { found: CompareAnswer }) {
   );
 }
 
+/** Each pair: how likely a run of one beats one of the other, and how far the evidence has come. */
 export function Better({ found }: { found: CompareAnswer }) {
   const { at } = scale(0, 1);
   return (
     <section class="card c5">
-      <header><h2>Probability of improvement</h2><span class="soft">a new run of one beats one of the other</span></header>
+      <header><h2>Probability of improvement</h2><span class="soft">a run of one beats a run of the other</span></header>
       <div class="in rowsplot">
-        {found.pairs.map((pair) => (
-          <div key={`${pair.a} ${pair.b}`} class="pairplot">
-            <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><span>{value(num(pair.better), 2)} {Number.isFinite(num(pair.better_low)) && <span class="soft">[{value(num(pair.better_low), 2)}, {value(num(pair.better_high), 2)}]</span>}</span></div>
-            <span class="track line">
-              <i class="half" style={{ left: at(0.5) }} />
-              {Number.isFinite(num(pair.better_low)) && <i class="whisker" style={{ left: at(num(pair.better_low)), right: `calc(100% - ${at(num(pair.better_high))})` }} />}
-              {Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}
-            </span>
-            <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {pair.sentence} {pair.look !== null && <span class="soft">{pair.look}</span>}</p>
-          </div>
-        ))}
+        {found.pairs.map((pair) => {
+          const evidence = num(pair.evidence);
+          return (
+            <div key={`${pair.a} ${pair.b}`} class="pairplot">
+              <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><b>{value(num(pair.better), 2)}</b></div>
+              <span class="track line"><i class="rail" /><i class="half" style={{ left: at(0.5) }} />{Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}</span>
+              <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {pair.sentence} {Number.isFinite(evidence) && <span class="soft">Evidence {value(evidence, 2)}; {pair.decides} decides.</span>}</p>
+            </div>
+          );
+        })}
       </div>
-    </section>
-  );
-}
-
-export function Parted({ found }: { found: CompareAnswer }) {
-  const hub = useMemo(() => new Hub(), []);
-  const parted = found.parted;
-  const lines = useMemo<Line[]>(() => (parted ? [{ id: "difference", name: `${parted.a} − ${parted.b}`, color: 1, x: Float64Array.from(parted.x), y: floats(parted.centre), low: floats(parted.low), high: floats(parted.high), envelope: false }] : []), [parted]);
-  if (!parted) return null;
-  return (
-    <section class="card c7">
-      <header><h2>When did they part?</h2><span class="soft">{parted.sentence}</span></header>
-      <div class="in tall"><Chart bare hub={hub} title={`${parted.a} − ${parted.b}`} lines={lines} span={{ x0: parted.x[0] ?? 0, x1: parted.x.at(-1) ?? 1 }} robust={false} xKind={kindOf(found.x)} xName={found.x} /></div>
     </section>
   );
 }
@@ -98,18 +84,15 @@ export function Profile({ found }: { found: CompareAnswer }) {
 }
 
 export function Seeds({ found }: { found: CompareAnswer }) {
-  const command = found.plan.find((one) => one.command !== null)?.command;
-  const columns = [{ id: "group", head: "group" }, { id: "n", head: "seeds", number: true }, { id: "next_look", head: "next look", number: true }, { id: "sd", head: "sd", number: true }, { id: "probability", head: "decides", number: true }, { id: "todo", head: "what to do" }];
+  const columns = [{ id: "group", head: "group" }, { id: "n", head: "seeds", number: true }, { id: "sd", head: "sd", number: true }, { id: "todo", head: "what to do" }];
   return (
     <section class="card c5">
       <header><h2>Enough seeds?</h2></header>
       <MiniTable label="Seeds" columns={columns} rows={found.plan} cell={(row, id) => {
         if (id === "group") return <><i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}</>;
-        if (id === "todo") return row.todo;
-        if (id === "probability") return typeof row.probability === "number" ? `${Math.round(row.probability * 100)} %` : "–";
-        return id === "n" ? row.n : value(num(id === "sd" ? row.sd : row.next_look));
+        if (id === "todo") return <span class="full">{row.todo}</span>;
+        return id === "n" ? row.n : value(num(row.sd));
       }} />
-      {command != null && <pre class="line" tabIndex={0}>{command}</pre>}
     </section>
   );
 }

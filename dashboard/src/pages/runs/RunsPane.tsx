@@ -24,7 +24,7 @@ export function RunsPane() {
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
-    () => [{ id: "name", head: "run", width: "minmax(168px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "34px", cell: (row) => <RowMenu row={row} />, wide: true }],
+    () => [{ id: "name", head: "run", width: "minmax(190px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "34px", cell: (row) => <RowMenu row={row} />, wide: true }],
     [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
@@ -47,7 +47,7 @@ export function RunsPane() {
   return (
     <section class="pane" aria-label="Runs">
       <div class="bar">
-        <Field grow mono value={view.filter.value} label="Filter runs by expression" placeholder="status == 'running' and config.lr < 3e-4" bad={table.error.value?.code === "bad_input"} wait={400} onSay={(f) => say({ f, open: "" })} />
+        <Field grow mono value={view.filter.value} label="Filter runs by expression" placeholder="status = 'running' and config.lr < 3e-4" bad={table.error.value?.code === "bad_input"} wait={400} onSay={(f) => say({ f, open: "" })} />
         <button class="btn hide-s" type="button" aria-pressed={grouped} onClick={() => say({ g: grouped ? "none" : "", open: "" })}>
           {grouped ? "Grouped" : "Group"} <kbd>g</kbd>
         </button>

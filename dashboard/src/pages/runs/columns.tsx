@@ -31,7 +31,7 @@ export function chosen(): string[] {
   if (said !== "") return said.split("~");
   const most = (known.value?.config ?? []).reduce((n, column) => Math.max(n, column.runs), 0);
   const config = (known.value?.config ?? [])
-    .filter((column) => column.varies && column.runs >= most * 0.4 && !/seed$/.test(column.column))
+    .filter((column) => column.varies && column.distinct > 1 && column.runs >= most * 0.4 && !/seed$/.test(column.column))
     .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
   const metric = heroKey.value === "" ? [] : ["spark", `last:${heroKey.value}`];
   return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
