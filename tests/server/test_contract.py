@@ -1,0 +1,56 @@
+"""What api/openapi.json says is what the server does: schemathesis asks everything that may be asked.
+
+Needs `pip install 'rollbook[contract]'`; left out where schemathesis is not installed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from page_server import record_rich
+
+from rollbook.server.app import make_app
+from rollbook.server.routes import ENDPOINTS
+from rollbook.server.settings import Settings
+
+schemathesis = pytest.importorskip("schemathesis")
+
+EDIT_TOKEN = "known"
+OPERATIONS = [(endpoint.method, re.sub(r"\{(\w+):\w+\}", r"{\1}", endpoint.path)) for endpoint in ENDPOINTS]
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The API of a server with one rich run, which may be spoiled; and the name of that run."""
+    folder: Path = tmp_path_factory.mktemp("contract") / "runs"
+    identity = record_rich(folder)
+    names = frozenset({"testserver", "localhost"})
+    app = make_app(Settings((str(folder),), edit_token=EDIT_TOKEN, hosts=names))
+    return schemathesis.openapi.from_asgi("/api/openapi.json", app), identity
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_answer_is_as_described(described: Any, method: str, path: str) -> None:
+    schema, identity = described
+    checks = schemathesis.checks
+    wanted = [
+        checks.not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+    ]
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=schema[path][method].as_strategy())
+    def ask(case: Any) -> None:
+        if case.path_parameters and "run" in case.path_parameters and len(str(case.path_parameters["run"])) % 4:
+            case.path_parameters["run"] = identity
+        if isinstance(case.body, dict) and isinstance(case.body.get("runs"), list):
+            case.body["runs"] = [identity, *case.body["runs"]][: 1 + len(case.body["runs"]) % 2]
+        case.call_and_validate(checks=wanted, headers={"x-rollbook-edit": EDIT_TOKEN})
+
+    ask()
