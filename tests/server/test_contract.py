@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from page_server import record_rich
 
+from page_server import record_rich
 from rollbook.server.app import make_app
 from rollbook.server.routes import ENDPOINTS
 from rollbook.server.settings import Settings
