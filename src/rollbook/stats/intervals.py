@@ -86,7 +86,6 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("iqm", 5, 3, _WINSORISED, 0.89, 0.93),
     Decision("iqm", 5, 10, _WINSORISED, 0.92, 0.93),
     Decision("iqm", 10, 3, _WINSORISED, 0.92, 0.93),
-    Decision("iqm", 26, 3, _WINSORISED, 0.93, 0.93),
     Decision("median", 1, 1, "none", reason="an interval of the median needs at least 3 seeds"),
     Decision("median", 1, 3, "range", 0.75, 0.75),
     Decision("median", 1, 4, "range", 0.875, 0.875),
