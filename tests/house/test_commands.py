@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+from click import Context
 from click.testing import CliRunner, Result
 
 import rollbook
@@ -168,3 +170,86 @@ def test_what_is_no_command_is_an_error_that_lists_them(rb: Any) -> None:
     assert (done.exit_code, "Did you mean 'show'" in done.stderr) == (2, True)
     assert rb("ls", "--bogus").exit_code == 2
     assert rb("--version").stdout == f"rollbook {rollbook.__version__}\n"
+
+
+def test_every_command_is_told_by_dir_where_runs_lie(rb: Any, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in app.list_commands(Context(app)):
+        assert "--dir" in rb(name, "--help").stdout, name
+    monkeypatch.delenv("ROLLBOOK_DIR")
+    assert rb("ls", "--dir", str(runs)).stdout == rb("ls", str(runs)).stdout
+    assert rb("show", "last", "--dir", str(runs)).exit_code == 0
+
+
+def test_where_no_run_is_the_command_line_says_so_in_its_own_words(
+    rb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (tmp_path, tmp_path / "nowhere"):
+        for command in (["show", "last"], ["tail", "last"], ["sql", "last", "select 1"], ["ls"]):
+            done = rb(*command, "--dir", str(place))
+            assert done.exit_code == (0 if command == ["ls"] and place.is_dir() else 1)
+            assert "rollbook demo" in done.stderr
+            assert "open(" not in done.stderr
+            assert "one(" not in done.stderr
+
+
+def test_counts_below_zero_are_refused(rb: Any) -> None:
+    for arguments in (
+        ["tail", "last", "-n", "-5"],
+        ["ls", "--limit", "-1"],
+        ["sql", "last", "select 1", "--limit", "0"],
+    ):
+        assert rb(*arguments).exit_code == 2, arguments
+
+
+def test_a_table_that_a_run_lacks_is_named_with_those_it_has(rb: Any) -> None:
+    done = rb("sql", "last", "select * from metric")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "Did you mean 'metrics'?" in done.stderr
+    assert "pg_" not in done.stderr
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_named_as_it_was_asked_for(rb: Any, tmp_path: Path) -> None:
+    out = str(tmp_path / "no" / "m.csv")
+    done = rb("export", "last", "-o", out)
+    assert out in done.stderr
+    assert ".tmp" not in done.stderr
+
+
+def test_ls_as_csv_has_a_column_for_each_setting(rb: Any) -> None:
+    rows = list(csv.DictReader(rb("ls", "--csv").stdout.splitlines()))
+    assert [float(row["config.lr"]) for row in rows] == [0.2, 0.1, 0.0]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_show_fits_the_terminal_and_says_where_it_cuts(
+    tmp_path: Path, rb: Any, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    config = {f"a_setting_with_a_name_{i}": "word " * i for i in range(30)}
+    with rollbook.init(
+        "p", "wide", dir=tmp_path, sinks=[], keeper="inline", config={**config, "net": {"deep": 3}}
+    ) as run:
+        run.log({"train/return": 1.0}, env_step=1)
+        for stage in ("collect", "update"):
+            with run.timer(stage):
+                pass
+        run.save_checkpoint({"w": 1}, score=2.0)
+        run.save_checkpoint({"w": 2}, score=1.0)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    done = rb("show", "last", "--dir", str(tmp_path))
+    lines = done.stdout.splitlines()
+    settings = [line for line in lines if "a_setting" in line]
+    assert settings
+    assert max(map(len, settings)) <= columns
+    assert any("…" in line for line in lines)
+    assert "settings more: --all shows them" in done.stdout
+    assert "saved    2 kept" in done.stdout
+    assert "best ckpt/" in done.stdout
+    assert "last ckpt/" in done.stdout
+    assert "collect " in done.stdout
+    whole = rb("show", "last", "--dir", str(tmp_path), "--all").stdout
+    assert all(f"{name}" in whole and value.strip() in whole for name, value in config.items())
+    assert "net.deep" in whole
+    assert "…" not in whole
+    told = json.loads(rb("show", "last", "--dir", str(tmp_path), "--json").stdout)
+    assert sorted(told["seconds"]) == ["collect", "update"]
+    assert told["checkpoints"]["best"]["score"] == 2.0

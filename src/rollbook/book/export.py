@@ -11,7 +11,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.storage.columns import strings
 from rollbook.texts import csv_cell
 
@@ -28,13 +28,16 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
     out; NaN and infinities are the strings "nan", "inf" and "-inf", for JSON has no such numbers.
 
     Raises:
-      UnknownOption: a format that is none of csv, jsonl, parquet, arrow.
+      UnknownOption: a format other than csv, jsonl, parquet, arrow. BadInput: the folder of the file does not exist.
     """
     if kind not in _FORMATS:
         raise UnknownOption(f"export to {kind!r}: no such format.{did_you_mean(kind, list(_FORMATS))}")
     if not isinstance(target, (str, os.PathLike)):
         _write(table, target, kind)
         return
+    folder = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(folder):
+        raise BadInput(f"export to {os.fspath(target)}: there is no folder {folder}; make it first")
     temporary = f"{os.fspath(target)}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rollbook._optional import need
 from rollbook.book.scan import Scan, literal, quoted
-from rollbook.errors import BadInput, Damaged
+from rollbook.errors import BadInput, Damaged, did_you_mean
 
 __all__ = ["Database", "named_tables", "one_condition", "one_order", "unique_samples"]
 
@@ -121,7 +121,7 @@ class Database:
             for name in named_tables(query, known):
                 self._show(connection, name)
             try:
-                with _said_plainly(duckdb):
+                with _said_plainly(duckdb, known):
                     relation = connection.sql(query)
                     return None if relation is None else _kept(relation)
             except duckdb.IOException as err:  # a part was merged into another one meanwhile
@@ -186,12 +186,13 @@ def _kept(relation: Any) -> Any:
     return relation.execute()
 
 
+_NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double quotes: "train/return"'
 
 
 @contextmanager
-def _said_plainly(duckdb: Any) -> Iterator[None]:
-    """DuckDB's complaints about a query as a mistake in the input."""
+def _said_plainly(duckdb: Any, tables: Iterable[str] = ()) -> Iterator[None]:
+    """DuckDB's complaints about a query as a mistake in the input; `tables`: those that the run has."""
     try:
         yield
     except duckdb.PermissionException as err:
@@ -201,5 +202,12 @@ def _said_plainly(duckdb: Any) -> Iterator[None]:
         ) from None
     except duckdb.IOException:
         raise
+    except duckdb.CatalogException as err:
+        missing = _NO_TABLE.search(str(err))
+        if missing is None:
+            raise BadInput(f"the query cannot be answered: {str(err).strip()}") from None
+        raise BadInput(
+            f"there is no table {missing[1]!r} in this run.{did_you_mean(missing[1], list(tables))}"
+        ) from None
     except duckdb.Error as err:
         raise BadInput(f"the query cannot be answered: {str(err).strip()}\n{_QUOTES}") from None

@@ -10,10 +10,13 @@ import click
 
 if TYPE_CHECKING:
     from rollbook.book.book import Book
+    from rollbook.runs.run_set import RunSet
 
-__all__ = ["dir_option", "find_book", "find_folder", "format_options", "run_argument"]
+__all__ = ["dir_option", "find_book", "find_folder", "format_options", "run_argument", "runs_below"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_NO_RUNS = "{what}. Say where runs lie with --dir or $ROLLBOOK_DIR, or record one with: rollbook demo"
 
 
 def run_argument(command: F) -> F:
@@ -48,9 +51,31 @@ def find_folder(run: str, root: str) -> str:
         return os.path.abspath(run)
     if os.path.isdir(os.path.join(run, "data")):  # a run that lost its run.json
         return os.path.abspath(run)
+    from rollbook.errors import RunNotFound, did_you_mean
+
+    runs = runs_below(root)
+    try:
+        return str(runs.one(run, newest=True).path)
+    except RunNotFound:
+        rows = runs.rows()
+        if not rows:
+            raise RunNotFound(_NO_RUNS.format(what=f"there is no run below {root}")) from None
+        names = sorted({f"{row['project']}/{row['name']}" for row in rows})
+        raise RunNotFound(f"there is no run {run!r} below {root}.{did_you_mean(run, names)}") from None
+
+
+def runs_below(root: str) -> RunSet:
+    """All runs below a folder.
+
+    Raises:
+      RunNotFound: there is no such folder, in the words of the command line.
+    """
+    from rollbook.errors import RunNotFound
     from rollbook.runs.catalog import open as open_runs
 
-    return str(open_runs(root).one(run, newest=True).path)
+    if not os.path.isdir(root):
+        raise RunNotFound(_NO_RUNS.format(what=f"there is no folder {root!r} here"))
+    return open_runs(root)
 
 
 def find_book(run: str, root: str) -> Book:

@@ -26,13 +26,19 @@ def terminal_width() -> int | None:
 
 
 def print_fitted(
-    rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, wide: str = "", width: int | None = None
+    rows: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    *,
+    wide: str = "",
+    width: int | None = None,
+    hint: str = "--wide, --json and --csv show all columns",
 ) -> None:
     """Print the columns `names` of some rows, as many as fit, and say which ones do not.
 
     Args:
       wide: a column of long texts: it stands last and gets the room that is left.
       width: in characters; None for no limit.
+      hint: what shows the columns for which there is no room.
     """
     if not rows:
         remark("nothing to list")
@@ -67,7 +73,7 @@ def print_fitted(
         click.echo(line({name: cells[name][place] for name in shown}))
     hidden = [name for name in names if name not in shown]
     if hidden:
-        remark(f"not shown: {clean(', '.join(hidden))} (--wide, --json and --csv show all columns)")
+        remark(f"not shown: {clean(', '.join(hidden))} ({hint})")
 
 
 def _cut(text: str, width: int) -> str:

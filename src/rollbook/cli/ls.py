@@ -6,17 +6,23 @@ from typing import Any
 
 import click
 
-from rollbook.cli.find import format_options
-from rollbook.cli.output import ago, clean, print_rows, remark, seconds
+from rollbook.cli.find import dir_option, format_options, runs_below
+from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 
 
 @click.command()
-@click.argument("root", default=None, required=False)
+@click.argument("folder", metavar="[DIR]", default=None, required=False)
+@dir_option
 @click.option("--where", default=None, help="Condition, such as \"config.lr < 3e-4 and status == 'finished'\".")
-@click.option("--limit", default=50, show_default=True, help="How many at most, newest first.")
+@click.option(
+    "--limit", default=50, type=click.IntRange(min=1), show_default=True, help="How many at most, newest first."
+)
 @format_options
-def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
+def ls(folder: str | None, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
     """List the runs below a folder, newest first.
+
+    CSV has each setting of the configuration as a column, JSON all of run.json that a listing knows.
 
     \b
     Examples:
@@ -24,24 +30,29 @@ def ls(root: str | None, where: str | None, limit: int, as_json: bool, as_csv: b
       rollbook ls results --where "seed == 3"
       rollbook ls --json | jq '.[].path'
     """
-    import os
-
-    from rollbook.runs.catalog import open as open_runs
-
-    runs = open_runs(root or os.environ.get("ROLLBOOK_DIR", "runs"))
+    root = folder or root
+    runs = runs_below(root)
     problems = runs.problems
+    if not runs and not problems and not (as_json or as_csv):
+        remark(f"there is no run below {root}. Record one with: rollbook demo")
+        return
     if where:
         runs = runs.where(where)
-    found = sorted(runs.rows(), key=lambda row: row.get("created") or 0, reverse=True)
-    shown = found[:limit]
-    if as_json or as_csv:
-        print_rows(shown, as_json=as_json, as_csv=as_csv)
-        return
-    print_rows([_line(row) for row in shown])
-    for problem in problems:
-        remark(f"left out: {clean(problem)}")
-    if len(found) > limit:
-        click.echo(f"… {len(found) - limit:,} older runs; --limit shows them", err=True)
+    shown = runs.newest(limit)
+    if as_csv:
+        print_arrow(shown.table(), as_csv=True)
+    elif as_json:
+        print_rows(shown.rows(), as_json=True)
+    else:
+        lines = [_line(row) for row in shown.rows()]
+        print_fitted(lines, _COLUMNS, width=terminal_width(), hint="--json and --csv show all columns")
+        for problem in problems:
+            remark(f"left out: {clean(problem)}")
+    if len(runs) > limit:
+        remark(f"… {len(runs) - limit:,} older runs; --limit shows them")
+
+
+_COLUMNS = ("run", "id", "status", "seed", "begun", "took", "attempts", "tags")
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
-from rollbook.cli.output import ago, clean, number, print_rows, remark, seconds
+from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.output import ago, cell, clean, number, remark, seconds
 from rollbook.files import read_json
 from rollbook.tables import TABLES
 
 if TYPE_CHECKING:
     from rollbook.book.book import Book
+
+_PIPE_WIDTH = 100
+_MOST_LINES = 10
 
 
 def summary(book: Book) -> dict[str, Any]:
@@ -32,6 +37,8 @@ def summary(book: Book) -> dict[str, Any]:
         "ended": info.get("ended"),
         "config": dict(book.config),
         "summary": dict(book.summary),
+        "seconds": _stages(book),
+        "checkpoints": _checkpoints(book),
         "tables": {name: rows for name in TABLES if (rows := _rows(book, name))},
         "keys": {
             key: {"value": value, **clocks}
@@ -45,6 +52,28 @@ def summary(book: Book) -> dict[str, Any]:
         },
         "problems": [str(problem) for problem in book.problems()],
     }
+
+
+def _stages(book: Book) -> dict[str, float]:
+    """Seconds in each stage, the longest first; spans inside others as a/b."""
+    spent = book.sql("select name, sum(seconds) from timings group by name order by 2 desc").fetchall()
+    return {str(name): float(took) for name, took in spent if took is not None}
+
+
+def _checkpoints(book: Book) -> dict[str, Any]:
+    """How many checkpoints are still there, and which are the best and the last."""
+    from rollbook.book.checkpoints import checkpoint_rows, kept_checkpoints
+    from rollbook.errors import UnknownKey
+
+    said: dict[str, Any] = {}
+    kept = len(kept_checkpoints(checkpoint_rows(book.checkpoints())))
+    for which in ("best", "last") if kept else ():
+        try:
+            saved = book.checkpoint(which)
+        except UnknownKey:  # none has a score, or all files are gone
+            continue
+        said[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
+    return {"kept": kept, **said} if kept else {}
 
 
 def _rank(key: str) -> tuple[bool, str]:
@@ -62,25 +91,32 @@ def _rows(book: Book, table: str) -> int:
 @click.command()
 @run_argument
 @dir_option
+@click.option("--all", "everything", is_flag=True, help="Whole values, all settings and all columns, however wide.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(run: str, root: str, as_json: bool) -> None:
-    """Show what is in a run: its identity, its tables, the last value of every key.
+def show(run: str, root: str, everything: bool, as_json: bool) -> None:
+    """Show what is in a run: its identity, its settings, where its time went, the last value of every key.
 
     \b
     Examples:
       rollbook show last
-      rollbook show cartpole/ppo
+      rollbook show cartpole/ppo --all
       rollbook show runs/cartpole/ppo-k3v9x2ab --json
     """
-    print_summary(find_book(run, root), as_json=as_json)
+    print_summary(find_book(run, root), everything=everything, as_json=as_json)
 
 
-def print_summary(book: Book, *, as_json: bool = False) -> None:
-    """Print what is in a book."""
+def print_summary(book: Book, *, everything: bool = False, as_json: bool = False) -> None:
+    """Print what is in a book.
+
+    Args:
+      everything: cut nothing and leave nothing out, however wide the lines become.
+      as_json: as data for programs.
+    """
     about = summary(book)
     if as_json:
         click.echo(json.dumps(about, indent=1, default=str))
         return
+    width = 10**9 if everything else terminal_width() or _PIPE_WIDTH
     began, ended = about["created"], about["ended"]
     took = f", took {seconds(ended - began)}" if began and ended else ""
     attempts = f", {about['attempts']} attempts" if about["attempts"] > 1 else ""
@@ -89,25 +125,84 @@ def print_summary(book: Book, *, as_json: bool = False) -> None:
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     click.echo(f"{seed}begun {ago(began)}{took}")
     click.echo(clean(about["path"]))
-    if about["config"]:
-        pairs = [f"{clean(key)}={clean(value)}" for key, value in about["config"].items()]
-        click.echo("config   " + ", ".join(pairs)[:300])
-    if about["summary"]:
-        click.echo("summary  " + ", ".join(f"{clean(k)}={number(v)}" for k, v in about["summary"].items()))
-    if about["tables"]:
-        click.echo("tables   " + ", ".join(f"{name} {rows:,}" for name, rows in about["tables"].items()))
+    _print_settings(about["config"], width, everything)
+    _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
+    whole = sum(took for name, took in about["seconds"].items() if "/" not in name)
+    outer = {name: took for name, took in about["seconds"].items() if everything or "/" not in name}
+    _print_list("time", (f"{clean(name)} {seconds(t)} ({t / whole:.0%})" for name, t in outer.items() if whole), width)
+    saved = dict(about["checkpoints"])
+    if saved:
+        kept = f"{saved.pop('kept'):,} kept"
+        if len(saved) == 2 and saved["best"]["id"] == saved["last"]["id"]:
+            saved = {"best and last": saved["best"]}
+        _print_list("saved", [kept, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
+    _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
     if about["keys"]:
         click.echo()
-        clocks = [c for c in book.clocks if any(c in cell for cell in about["keys"].values())]
-        print_rows(
+        clocks = [c for c in book.clocks if any(c in row for row in about["keys"].values())]
+        print_fitted(
             [
-                {"key": key, "last": cell["value"], **{c: cell.get(c) for c in clocks}}
-                for key, cell in about["keys"].items()
-            ]
+                {"key": key, "last": row["value"], **{c: row.get(c) for c in clocks}}
+                for key, row in about["keys"].items()
+            ],
+            ["key", "last", *clocks],
+            width=None if everything else terminal_width(),
+            hint="--all and --json show all columns",
         )
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")
-    for words in about["silent_sinks"].values():
-        remark(clean(words))
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")
+
+
+def _checkpoint(book: Book, which: str, row: Mapping[str, Any]) -> str:
+    """A checkpoint in some words: best ckpt/ckpt_best.pth.tar (score 500 at env_step 100,352)."""
+    facts = [f"score {number(row['score'])}"] if row["score"] is not None else []
+    facts += [f"{clock} {row[clock]:,}" for clock in book.clocks if clock in row][:1]
+    inside = f"{book.path}/"
+    return f"{which} {clean(row['path']).removeprefix(inside)}" + (f" ({', '.join(facts)})" if facts else "")
+
+
+def _print_list(title: str, parts: Iterable[str], width: int) -> None:
+    """Words after a title, separated by commas, in as many lines as they need; nothing if there are none."""
+    lines, room = [""], max(width - 9, 20)
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + 2 + len(part) + 1 > room:
+            lines[-1] += ","
+            lines.append("")
+        lines[-1] += (", " if lines[-1] else "") + part
+    if lines[0]:
+        click.echo(f"{title:<9}" + f"\n{'':9}".join(lines))
+
+
+def _print_settings(config: Mapping[str, Any], width: int, everything: bool) -> None:
+    """A configuration as pairs, nested ones by dotted names, in as many columns as there is room for."""
+    from rollbook.runs.fields import leaves
+
+    pairs = [(clean(name.partition(".")[2]), cell(name, value)) for name, value in leaves(config, "config")]
+    if not pairs:
+        return
+    room = 10**9 if everything else width - 9
+    for columns in (1,) if everything else (4, 3, 2, 1):
+        lines = -(-len(pairs) // columns)
+        blocks = [_block(pairs[first : first + lines], room) for first in range(0, len(pairs), lines)]
+        if sum(len(block[0]) for block in blocks) + 3 * (len(blocks) - 1) <= room:
+            break
+    shown = lines if everything or lines <= _MOST_LINES + 1 else _MOST_LINES
+    for place in range(shown):
+        line = "   ".join(block[place] for block in blocks if place < len(block))
+        click.echo(f"{'' if place else 'config':<9}{line}".rstrip())
+    if shown < lines:
+        left_out = len(pairs) - sum(len(block[:shown]) for block in blocks)
+        click.echo(f"{'':9}… and {left_out:,} settings more: --all shows them")
+
+
+def _block(pairs: Sequence[tuple[str, str]], room: int) -> list[str]:
+    """Names and values below each other, all of one width, at most `room`."""
+    names = min(max(len(name) for name, _value in pairs), room // 2)
+    values = min(max(len(value) for _name, value in pairs), room - names - 2)
+    return [f"{_cut(name, names):<{names}}  {_cut(value, values):<{values}}" for name, value in pairs]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

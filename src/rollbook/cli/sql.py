@@ -12,7 +12,9 @@ from rollbook.cli.output import print_arrow
 @run_argument
 @click.argument("query")
 @dir_option
-@click.option("--limit", default=1000, show_default=True, help="How many rows to print at most.")
+@click.option(
+    "--limit", default=1000, type=click.IntRange(min=1), show_default=True, help="How many rows to print at most."
+)
 @click.option("--unlocked", is_flag=True, help="Let the query reach other files, write, and change settings.")
 @format_options
 def sql(run: str, query: str, root: str, limit: int, unlocked: bool, as_json: bool, as_csv: bool) -> None:

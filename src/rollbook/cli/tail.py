@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @dir_option
-@click.option("-n", "--rows", "last", default=10, show_default=True, help="How many rows back to begin.")
+@click.option(
+    "-n",
+    "--rows",
+    "last",
+    default=10,
+    type=click.IntRange(min=0),
+    show_default=True,
+    help="How many rows back to begin.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run ends, or Ctrl-C.")
 @click.option("--keys", default=None, help="Only keys that match this regular expression.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")

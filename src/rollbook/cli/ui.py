@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rollbook.cli.find import find_folder
+from rollbook.cli.find import dir_option, find_folder
 
 if TYPE_CHECKING:
     from rollbook.server.serving import Listening
@@ -19,6 +19,7 @@ _USUAL_PORT = 7655
 
 @click.command()
 @click.argument("roots", nargs=-1, metavar="[DIR|RUN]...")
+@dir_option
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -45,6 +46,7 @@ _USUAL_PORT = 7655
 )
 def ui(
     roots: tuple[str, ...],
+    root: str,
     host: str,
     port: int | None,
     no_browser: bool,
@@ -54,7 +56,7 @@ def ui(
 ) -> None:
     """Look at runs in a browser, live.
 
-    Without an argument: the runs below $ROLLBOOK_DIR or ./runs. RUN is a run's folder, its id, project/name, or "last".
+    Without an argument: the runs below --dir. RUN is a run's folder, its id, project/name, or "last".
 
     \b
     Examples:
@@ -64,7 +66,7 @@ def ui(
       rollbook ui --export copy              a copy for any file server
       rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
     """
-    places = tuple(_folder(root) for root in roots or (os.environ.get("ROLLBOOK_DIR", "runs"),))
+    places = tuple(_folder(asked, root) for asked in roots or (root,))
     if folder is not None:
         _export(places, folder)
         return
@@ -113,15 +115,11 @@ def _server(settings: Settings, anew: bool) -> Listening:
         return Listening(replace(settings, port=0))
 
 
-def _folder(root: str) -> str:
+def _folder(asked: str, root: str) -> str:
     """A folder of runs, or the run that is named."""
-    if os.path.isdir(root):
-        return os.path.abspath(root)
-    if root == os.environ.get(
-        "ROLLBOOK_DIR", "runs"
-    ):  # nothing has been recorded yet; the page fills when something is
-        return os.path.abspath(root)
-    return find_folder(root, os.environ.get("ROLLBOOK_DIR", "runs"))
+    if os.path.isdir(asked) or asked == root:  # where nothing has been recorded yet, the page fills when something is
+        return os.path.abspath(asked)
+    return find_folder(asked, root)
 
 
 def open_browser(address: str) -> None:
