@@ -11,10 +11,10 @@ from rollbook._version import __version__
 
 _COMMANDS = {
     "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),
+    "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
     "ls": ("rollbook.cli.ls", "List runs."),
     "show": ("rollbook.cli.show", "Show what is in a run."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),
-    "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
