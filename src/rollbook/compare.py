@@ -9,15 +9,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rollbook import stats
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.stats import Aligned, Band, Interval, Plan, Study, Verdict
+
+if TYPE_CHECKING:
+    from rollbook import plots
+    from rollbook.plots import Panel, Picture
 
 __all__ = [
     "Association",
@@ -28,6 +32,7 @@ __all__ = [
     "GroupCurve",
     "Line",
     "Pair",
+    "Reached",
     "Study",
     "association",
     "compare",
@@ -65,7 +70,8 @@ class GroupCurve:
       label: what the runs have in common.
       aligned: the runs on the common grid, raw rows included.
       band: the centre line and its interval at each point.
-      min_P, max_P: [points], the extremes over the runs that have a value there; NaN where none has.
+      min_P, max_P: [points], the extremes of what holds there and of every finite row since the point before, so that
+        a spike between two points is in them; NaN where no run has a value.
       paths: where the runs lie, by their names.
     """
 
@@ -146,6 +152,71 @@ class Curves:
         named = {"group": groups, "run": runs, self.axis: xs, self.key: values}
         return {name: np.concatenate(arrays) if arrays else np.zeros(0) for name, arrays in named.items()}
 
+    def plot(self, *, seeds: str = "auto", extremes: bool = True, theme: str = "light", **options: Any) -> Picture:
+        """The curves as a picture.
+
+        Args:
+          seeds: the runs themselves as thin lines: "auto" where no honest band exists, "always", or "never".
+          extremes: a faint area from the lowest to the highest row of any run.
+          theme: "light" or "dark".
+          options: of the chart, such as limits=(0, 500) or log=True.
+        """
+        from rollbook.plots import draw
+
+        return draw("curves", self.panel(seeds=seeds, extremes=extremes), theme=theme, **options)
+
+    def reached(self, level: float | None = None) -> Reached:
+        """Which share of the runs has reached a score, along training: sample efficiency, honest from 3 seeds on.
+
+        Args:
+          level: the score that counts; None takes the highest one that the centre of every group comes to.
+        """
+        if level is None:
+            tops = [group.band.centre_P[np.isfinite(group.band.centre_P)] for group in self.groups]
+            level = float(min((top.max() for top in tops if len(top)), default=math.nan))
+        shares, lows, highs, started = [], [], [], []
+        for group in self.groups:
+            first = [
+                float(raw.x[hits[0]]) if len(hits := np.flatnonzero(raw.y >= level)) else math.inf
+                for raw in group.aligned.raw
+            ]
+            first += [math.inf] * len(group.aligned.left_out)  # a run without a row has reached nothing
+            n = len(first)
+            hits_P = (np.asarray(first)[:, None] <= self.x_P).sum(axis=0)
+            low, high = stats.clopper_pearson(hits_P, n) if n >= 3 else (np.full(len(self.x_P), np.nan),) * 2
+            shares.append(hits_P / n)
+            lows.append(low)
+            highs.append(high)
+            started.append(n)
+        return Reached(
+            self.key, self.axis, level, self.x_P, tuple(group.label for group in self.groups), tuple(started),
+            np.array(shares), np.array(lows), np.array(highs),
+        )  # fmt: skip
+
+    def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
+        """A panel a group, all over the same grid."""
+        return [
+            replace(self, groups=(group,)).panel(seeds=seeds, extremes=extremes, title=group.label)
+            for group in self.groups
+        ]
+
+    def panel(self, *, seeds: str = "auto", extremes: bool = True, title: str = "") -> Panel:
+        """What the chart of these curves draws; see `plot`."""
+        from rollbook.plots import Panel
+
+        if seeds not in ("auto", "always", "never"):
+            raise UnknownOption(f'seeds={seeds!r}: it has to be "auto", "always" or "never"')
+        remarks = self.sentences()
+        reasons = dict.fromkeys(
+            group.band.reason for group in self.groups if group.band.reason and not np.isfinite(group.band.low_P).any()
+        )
+        remarks += [f"No band: {reason}." for reason in reasons]
+        if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):
+            remarks.append("Faint: from the lowest to the highest row of any seed.")
+        lines = tuple(_drawn(group, seeds, extremes) for group in self.groups)
+        words = f"{self.key} by {self.by}" if self.by else self.key
+        return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
+
     def to_pandas(self) -> Any:
         """`columns()` as a data frame."""
         import pandas as pd
@@ -157,6 +228,45 @@ class Curves:
         import polars as pl
 
         return pl.DataFrame({name: values.tolist() for name, values in self.columns().items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The share of runs that have reached a score, along training.
+
+    Attributes:
+      key, axis, level: the metric, what it runs along, the score.
+      x_P: [points].
+      labels, n: of the groups; runs that were begun, whether or not they have rows.
+      share_GP, low_GP, high_GP: [groups, points], the share and its Clopper-Pearson interval; NaN below 3 runs.
+    """
+
+    key: str
+    axis: str
+    level: float
+    x_P: Floats
+    labels: tuple[str, ...]
+    n: tuple[int, ...]
+    share_GP: Floats
+    low_GP: Floats
+    high_GP: Floats
+
+    def plot(self, *, theme: str = "light", **options: Any) -> Picture:
+        """The shares as a picture."""
+        from rollbook.plots import Line, Panel, draw
+
+        def words(label: str, n: int) -> str:
+            told = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
+            return f"{told}, 95 % at each point (Clopper-Pearson)" if n >= 3 else f"{told}, no band below 3"
+
+        lines = tuple(
+            Line(words(label, n), self.x_P, share, *((low, high) if n >= 3 else (None, None)))
+            for label, n, share, low, high in zip(
+                self.labels, self.n, self.share_GP, self.low_GP, self.high_GP, strict=True
+            )
+        )
+        panel = Panel(f"share of seeds that reached {self.key} = {self.level:.6g}", self.axis, lines)
+        return draw("efficiency", panel, theme=theme, **options)
 
 
 def curves(
@@ -210,16 +320,52 @@ def curves(
         rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
         finite_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
         band = stats.band(finite_RP, statistic, rng=rng, level=level, draws=draws)
-        low, high = _extremes(finite_RP)
+        low, high = _extremes(finite_RP, aligned)
         made.append(GroupCurve(label, aligned, band, low, high, {name: line.path for name, line in runs.items()}))
     return Curves(key, axis, by, np.asarray(grid, dtype=np.float64), tuple(made))
 
 
-def _extremes(values_RP: Floats) -> tuple[Floats, Floats]:
-    nothing = np.isnan(values_RP).all(axis=0)
+def _extremes(values_RP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
     low = np.where(np.isnan(values_RP), np.inf, values_RP).min(axis=0)
     high = np.where(np.isnan(values_RP), -np.inf, values_RP).max(axis=0)
+    for series in aligned.raw:
+        finite = np.isfinite(series.y)
+        x, y = (series.x, series.y) if finite.all() else (series.x[finite], series.y[finite])
+        ends = np.searchsorted(x, aligned.x_P, side="right")
+        starts = np.append(np.searchsorted(x, aligned.x_P[:1], side="left"), ends[:-1])
+        here = np.flatnonzero(ends > starts)
+        if len(here):  # the rows between two points lie beside those between the next two: a run of `reduceat`
+            last = int(ends[here[-1]])
+            low[here] = np.minimum(low[here], np.minimum.reduceat(y[:last], starts[here]))
+            high[here] = np.maximum(high[here], np.maximum.reduceat(y[:last], starts[here]))
+    nothing = low > high
     return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high)
+
+
+def _drawn(group: GroupCurve, seeds: str, extremes: bool) -> plots.Line:
+    """What the chart draws of one group: the runs themselves where no band can be claimed, or on request."""
+    from rollbook.plots import Line, Trace
+
+    honest = bool(np.isfinite(group.band.low_P).any())
+    runs: tuple[Trace, ...] = ()
+    if seeds == "always" or (seeds == "auto" and not honest):
+        runs = tuple(
+            Trace(raw.x, raw.y, name) for raw, name in zip(group.aligned.raw, group.aligned.names, strict=True)
+        )
+    bad = [~np.isfinite(raw.y) for raw in group.aligned.raw]
+    some = any(each.any() for each in bad)
+    rows = list(zip(group.aligned.raw, bad, strict=True))
+    return Line(
+        group.legend() if honest else group.legend().partition(": " + group.band.reason)[0],
+        group.aligned.x_P,
+        group.band.centre_P,
+        group.band.low_P if honest else None,
+        group.band.high_P if honest else None,
+        group.min_P if extremes and honest else None,
+        group.max_P if extremes and honest else None,
+        () if len(runs) == 1 and honest else runs,
+        Trace(np.concatenate([r.x[b] for r, b in rows]), np.concatenate([r.y[b] for r, b in rows])) if some else None,
+    )
 
 
 # -- scores
@@ -363,11 +509,113 @@ class Comparison:
             for group in self.groups
         ]
 
+    def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
+        """The comparison as a picture.
+
+        Args:
+          chart: "intervals", "profiles" or "improvement".
+          theme: "light" or "dark".
+          options: of the chart.
+        Raises:
+          UnknownOption: a chart that is not of a comparison.
+        """
+        from rollbook.plots import draw
+
+        makers = {"intervals": self._bars, "profiles": self._profiles, "improvement": self._improvement}
+        if chart not in makers:
+            raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.{did_you_mean(chart, list(makers))}")
+        return draw(chart, makers[chart](), theme=theme, **options)
+
+    def _bars(self) -> plots.Bars:
+        from rollbook.plots import Bars
+
+        def ends(group: Group) -> tuple[float, float]:
+            interval = group.interval
+            if interval is None or interval.low is None or interval.high is None or not interval.is_honest:
+                return math.nan, math.nan
+            return interval.low, interval.high
+
+        known = [group for group in self.groups if group.interval is not None]
+        several = len(self.tasks) > 1
+        return Bars(
+            f"{self.metric}, {self.how}",
+            f"{'IQM' if self.statistic == 'iqm' else self.statistic} (stroke), 95 % interval (bar), "
+            f"{'seeds, averaged over tasks' if several else 'seeds'} (dots)",
+            tuple(group.label for group in known),
+            np.array([group.interval.estimate for group in known if group.interval is not None]),
+            np.array([ends(group)[0] for group in known]),
+            np.array([ends(group)[1] for group in known]),
+            tuple(group.seeds_R for group in known),
+            tuple(_how_sure(group.interval) for group in known if group.interval is not None),
+            remarks=tuple([pair.sentence() for pair in self.pairs[:3]] + list(self.notes)),
+        )
+
+    def _improvement(self) -> plots.Bars:
+        from rollbook.plots import Bars
+
+        n = {group.label: len(group.seeds_R) for group in self.groups}
+        known = [pair for pair in self.pairs if not math.isnan(pair.improvement)]
+        nothing = np.full(len(known), np.nan)
+        return Bars(
+            f"{self.metric}: probability of improvement",
+            "how often a seed of the first scores more than a seed of the second; ties count half",
+            tuple(f"{pair.a} > {pair.b}" for pair in known),
+            np.array([pair.improvement for pair in known]),
+            nothing,
+            nothing,
+            tuple(np.zeros(0) for _ in known),
+            tuple(
+                f"{pair.improvement:.3g} of {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
+                for pair in known
+            ),
+            zero=0.5,
+            span=(-0.02, 1.02),
+            remarks=tuple(pair.sentence() for pair in known[:3]),
+        )
+
+    def _profiles(self) -> Panel:
+        from rollbook.plots import Line, Panel
+
+        lines = tuple(
+            Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares)
+            for group, shares in zip(self.groups, self.profiles_GH, strict=True)
+        )
+        title = f"{self.metric}: share of scores above a threshold"
+        return Panel(title, f"threshold ({self.how})", lines, remarks=self.notes)
+
     def to_pandas(self) -> Any:
         """`table()` as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.table())
+
+    def to_polars(self) -> Any:
+        """`table()` as a Polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame(self.table())
+
+    def scores(self) -> dict[str, npt.NDArray[Any]]:
+        """Every score in long form, as seaborn likes it: group, run, task, score."""
+        rows = [
+            (group.label, name, task, score)
+            for group in self.groups
+            for name, scores_T in zip(group.names, group.scores_RT, strict=True)
+            for task, score in zip(self.tasks, scores_T.tolist(), strict=True)
+            if not math.isnan(score)
+        ]
+        named = zip(("group", "run", "task"), range(3), strict=True)
+        found: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
+        return found | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
+
+
+def _how_sure(interval: Interval) -> str:
+    """The method of an interval and of how many seeds, or why there is none."""
+    if interval.is_honest:
+        claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
+        return f"{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
+    why = interval.reason or f"{interval.method} of so few seeds is none of {100 * interval.level:g} %"
+    return f"no interval, n = {interval.n}: {why}"
 
 
 def compare(

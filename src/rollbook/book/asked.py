@@ -1,4 +1,4 @@
-"""What one episode and its videos ask of the book that they belong to: the part of `Book` that they know."""
+"""What the rooms around `Book` ask of it: the part that an episode, its videos and the charts of a run know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-__all__ = ["EpisodeTables"]
+from rollbook.book.series import Series
+
+__all__ = ["ChartTables", "EpisodeTables"]
 
 
 class EpisodeTables(Protocol):
@@ -34,3 +36,23 @@ class EpisodeTables(Protocol):
     def checkpoints(self, attempts: Any = ...) -> pa.Table: ...
     def steps(self, episode_id: str | None = ..., attempts: Any = ...) -> pa.Table: ...
     def at(self, rows: int = ..., **clock: int) -> dict[str, Any]: ...
+
+
+class ChartTables(EpisodeTables, Protocol):
+    """What the charts of a run are made of."""
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]: ...
+
+    def keys(self) -> list[str]: ...
+    def canonical(self) -> dict[str, str]: ...
+    def series(
+        self, key: str, *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
+        stop: float | None = ..., attempts: Any = ...,
+    ) -> Series: ...  # fmt: skip
+    def batch(
+        self, keys: Sequence[str], *, x: str | None = ..., points: int | None = ..., start: float | None = ...,
+        stop: float | None = ..., attempts: Any = ...,
+    ) -> dict[str, Series]: ...  # fmt: skip
+    def timings(self, name: str | None = ..., attempts: Any = ...) -> pa.Table: ...
+    def histograms(self, key: str | None = ..., bins: int | None = ..., attempts: Any = ...) -> pa.Table: ...

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,9 @@ from rollbook.storage import layout, status
 from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.storage.history import Attempts, CheckpointRow, History
 from rollbook.tables import FORWARDED, TABLES
+
+if TYPE_CHECKING:
+    from rollbook.plots import Picture
 
 __all__ = ["Book"]
 
@@ -542,6 +545,35 @@ class Book:
                 if ended:
                     return
                 time.sleep(poll_seconds)
+
+    # -- pictures
+
+    def plot(
+        self,
+        key: str | Sequence[str] = (),
+        *,
+        x: str | None = None,
+        chart: str = "curves",
+        theme: str = "light",
+        **options: Any,
+    ) -> Picture:
+        """A picture of the run.
+
+        Args:
+          key: one or several keys of metrics, or of histograms; charts of the other tables need none.
+          x: a clock, a key, or "time"; see `series`.
+          chart: "curves", "small_multiples", "stages", "timeline", "histograms", "episodes", "novelty", "rewards".
+          theme: "light" or "dark".
+          options: points=1000 for curves, and what the chart takes, such as limits=(0, 500).
+        Returns:
+          A `rollbook.plots.Picture`: `save("x.png")`, `figure()`, `text()`.
+        Raises:
+          UnknownOption: no such chart of one run. UnknownKey: no such key. BadInput: a chart that needs a key.
+        """
+        from rollbook.book.charts import picture_of
+
+        keys = [key] if isinstance(key, str) else list(key)
+        return picture_of(self, [word for word in keys if word], x=x, chart=chart, theme=theme, options=options)
 
     # -- what the methods above stand on
 

@@ -14,6 +14,7 @@ _COMMANDS = {
     "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
     "ls": ("rollbook.cli.ls", "List runs."),
     "show": ("rollbook.cli.show", "Show what is in a run."),
+    "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),

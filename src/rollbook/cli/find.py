@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["dir_option", "find_book", "find_folder", "format_options", "run_argument", "runs_below"]
+__all__ = ["dir_option", "find_book", "find_folder", "find_runs", "format_options", "run_argument", "runs_below"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,3 +83,24 @@ def find_book(run: str, root: str) -> Book:
     from rollbook.book.book import Book
 
     return Book(find_folder(run, root))
+
+
+def find_runs(runs: str, root: str, where: str | None = None) -> RunSet:
+    """The runs that `runs` names: a folder (of one run or of many), the words of `RunSet.named`, or "" for all.
+
+    Raises:
+      RunNotFound: nothing of that name, or nothing that fits `where`.
+    """
+    from rollbook.errors import RunNotFound
+    from rollbook.runs.catalog import open as open_runs
+
+    if runs and os.path.isdir(runs) and (os.sep in runs or not os.path.isdir(os.path.join(root, runs))):
+        found = open_runs(runs)
+    else:
+        found = open_runs(root)
+        found = found.named(runs) if runs else found
+    found = found.where(where) if where else found
+    if not len(found):
+        asked = f" for which {where}" if where else ""
+        raise RunNotFound(f"there are no runs{asked} below {runs or root}. Look what there is with: rollbook ls")
+    return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
+from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, value_at
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.book.series import Series
     from rollbook.compare import Comparison, Curves
+    from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
 
 __all__ = ["RunSet"]
@@ -147,6 +148,19 @@ class RunSet(Sequence["Book"]):
         raise AmbiguousRun(
             f"one({asked}): {len(fitting)} runs fit. Narrow it with a field or an id, or say newest=True: {shown}{more}"
         )
+
+    def named(self, name: str) -> RunSet:
+        """All runs that a name means: an id, a name, project/name, name-id, a project, or "last".
+
+        Raises:
+          RunNotFound: none does; says which names there are.
+        """
+        fitting = self._named(name)
+        if not fitting:
+            known = dict.fromkeys(str(row["project"]) for row in self._rows)
+            known.update(dict.fromkeys(f"{row['project']}/{row['name']}" for row in self._rows))
+            raise RunNotFound(f"{name!r}: no run below {self.root} is called so.{did_you_mean(name, list(known))}")
+        return self._some(fitting)
 
     def _named(self, name: str | None) -> list[Mapping[str, Any]]:
         if name is None:
@@ -315,6 +329,34 @@ class RunSet(Sequence["Book"]):
             self._rows, self.root, metric, by, score=score, x=x, task=task, normalise=normalise, statistic=statistic,
             plan=plan, delta=delta, floor=floor, seed=seed,
         )  # fmt: skip
+
+    def plot(
+        self,
+        key: str | Sequence[str] = "",
+        *,
+        by: str | None = None,
+        x: str | None = None,
+        chart: str = "curves",
+        theme: str = "light",
+        **options: Any,
+    ) -> Picture:
+        """A picture of the runs.
+
+        Args:
+          key: the metric; for chart="small_multiples" several are understood.
+          by: the field whose values make the groups, such as "config.algo"; None: one group.
+          x: see `curves`.
+          chart: "curves", "small_multiples", "efficiency", "intervals", "profiles", "improvement", "parallel".
+          theme: "light" or "dark".
+          options: of `curves` (statistic, points, alignment …) or `compare` (score, task, plan …), and of the chart.
+        Returns:
+          A `rollbook.plots.Picture`: `save("x.png")`, `figure()`, `text()`.
+        Raises:
+          UnknownOption: no such chart of several runs, or an option that nobody takes. UnknownKey: a key of no run.
+        """
+        from rollbook.runs.charts import picture_of
+
+        return picture_of(self._rows, self.root, key, by=by, x=x, chart=chart, theme=theme, options=options)
 
 
 def _book(row: Mapping[str, Any]) -> Book:

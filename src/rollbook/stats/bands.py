@@ -66,6 +66,8 @@ class Band:
         told = f"{name} of {n} seed{'' if n == '1' else 's'}"
         if not np.isfinite(self.low_P).any():
             return f"{told}, no band: {self.reason}"
+        if self.methods == ("range",):
+            return f"{told}, band: lowest to highest seed at each point"
         told += f", {100 * self.level:g} % {'at each point' if self.kind == 'pointwise' else 'for the whole curve'}"
         return f"{told}, preliminary ({self.draws} draws)" if self.preliminary else told
 

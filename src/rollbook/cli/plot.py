@@ -1,0 +1,88 @@
+"""`rollbook plot`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.fitted import terminal_width
+from rollbook.cli.output import clean, remark
+
+_LINES_OF_TEXT = 22
+
+
+@click.command()
+@click.argument("runs", default="", required=False)
+@dir_option
+@click.option("--key", "-k", "keys", multiple=True, help="Which metric, such as test/return; several may be given.")
+@click.option("--by", default=None, help="The field whose values make the groups, such as config.algo.")
+@click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
+@click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
+@click.option("--charts", is_flag=True, help="List the charts.")
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--statistic", default=None, help="Of curves: iqm (usual), mean or median.")
+@click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
+@click.option("--level", type=float, default=None, help="Of efficiency: the score that counts as reached.")
+@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
+@click.option("--text", is_flag=True, help="Draw in characters instead.")
+def plot(
+    runs: str,
+    root: str,
+    keys: tuple[str, ...],
+    by: str | None,
+    axis: str | None,
+    chart: str,
+    charts: bool,
+    where: str | None,
+    statistic: str | None,
+    limits: tuple[float, float] | None,
+    level: float | None,
+    theme: str,
+    output: str | None,
+    text: bool,
+) -> None:
+    """Draw runs: curves with bands, intervals, stages and more.
+
+    RUNS is a run, a project, project/name (all runs of that name), a folder of runs, or nothing for all.
+
+    \b
+    Examples:
+      rollbook plot cartpole --key test/return --by config.algo -o curves.png
+      rollbook plot last --key train/return --text
+      rollbook plot last --chart timeline -o time.svg
+    """
+    if charts:
+        from rollbook.plots import CHARTS
+
+        for name, chart_of in CHARTS.items():
+            about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[chart_of.of]
+            click.echo(f"{name:<16} {chart_of.says} ({about})")
+        return
+    if output is None and not text:
+        raise click.UsageError("say where the picture goes, -o x.png, or --text for characters")
+    options: dict[str, Any] = {"statistic": statistic, "limits": limits, "level": level}
+    options = {name: value for name, value in options.items() if value is not None}
+    picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
+    if text:
+        click.echo(picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT))
+    if output is not None:
+        remark(f"wrote {clean(picture.save(output))}")
+
+
+def _picture(
+    runs: str, root: str, where: str | None, keys: list[str], by: str | None, axis: str | None, chart: str, theme: str,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    from rollbook.plots import CHARTS
+
+    found = find_runs(runs, root, where)
+    about = CHARTS[chart].of if chart in CHARTS else "both"
+    single = len(found) == 1 and by is None and "statistic" not in options
+    if about == "run" or (single and about == "both"):
+        if len(found) > 1:
+            remark(f"{len(found)} runs fit; this chart is of one run, and the newest is taken")
+        return found.last().plot(keys, x=axis, chart=chart, theme=theme, **options)
+    return found.plot(keys, by=by, x=axis, chart=chart, theme=theme, **options)

@@ -1,0 +1,148 @@
+"""`Picture`: a chart with its data, drawn when it is shown or saved, in light or in dark.
+
+picture = runs.plot("test/return", by="config.algo")
+picture.save("x.png"); picture.save("x.pdf", theme="dark")
+picture.figure()                  # a matplotlib figure to change further
+print(picture.text(width=80))     # in characters
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollbook._optional import need
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.plots._style import Style, css, style
+
+__all__ = ["FORMATS", "Picture"]
+
+FORMATS = ("png", "svg", "pdf")
+
+_drawing = threading.RLock()
+"""matplotlib's settings are one set for the process; while a chart is drawn or written nobody else draws."""
+
+
+class Picture:
+    """One chart with the data it shows.
+
+    Args:
+      chart: its name in the registry.
+      draw: (figure, style) -> nothing; draws it.
+      size: inches, width and height, of a figure that nobody gave another size.
+      text: (width, height) -> the chart in characters; None for charts that have no such form.
+      theme: "light" or "dark" where none is asked for.
+    """
+
+    def __init__(
+        self,
+        chart: str,
+        draw: Callable[[Any, Style], None],
+        *,
+        size: tuple[float, float] = (7.0, 4.0),
+        text: Callable[[int, int], str] | None = None,
+        theme: str = "light",
+    ) -> None:
+        self.chart, self.theme, self._size = chart, style(theme).theme, size
+        self._draw, self._text = draw, text
+
+    def __repr__(self) -> str:
+        return f"<Picture {self.chart!r}; .save('x.png') writes it, .figure() gives the matplotlib figure>"
+
+    def figure(self, theme: str | None = None) -> Any:
+        """A new matplotlib `Figure`, made without pyplot: nothing has to be closed.
+
+        Raises:
+          MissingExtra: matplotlib is not installed.
+        """
+        with _drawing:
+            return self._figure(style(theme or self.theme))
+
+    def save(self, path: str | os.PathLike[str], *, theme: str | None = None) -> str:
+        """Write it to a file; what the name ends with decides the format: .png, .svg or .pdf. Returns the path.
+
+        Raises:
+          UnknownOption: another ending. OSError: the file cannot be written.
+        """
+        name = os.fspath(path)
+        ending = os.path.splitext(name)[1].lower().lstrip(".")
+        if ending not in FORMATS:
+            raise UnknownOption(
+                f"save({name!r}): the name has to end in a format."
+                f"{did_you_mean('.' + ending, ['.png', '.svg', '.pdf'])}"
+            )
+        written = self.bytes(ending, theme=theme)
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "wb") as file:
+            file.write(written)
+        return name
+
+    def bytes(self, format: str = "png", *, theme: str | None = None) -> bytes:
+        """The file of that format. The same data give the same SVG, byte for byte."""
+        chosen = style(theme or self.theme)
+        metadata: Mapping[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
+        matplotlib = need("matplotlib", extra="plots", why="a picture")
+        with _drawing, warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters the font lacks
+            buffer = io.BytesIO()
+            self._figure(chosen).savefig(buffer, format=format, metadata=metadata)
+        return buffer.getvalue()
+
+    def svg(self) -> str:
+        """An <svg> for a page that defines the colours of `_style.css()`; it follows the theme of the page."""
+        text = self.bytes("svg", theme="light").decode("utf-8")
+        text = text[text.index("<svg") :]
+        names = {pair[0]: name for name, pair in css().items()}
+        text = re.sub(
+            r"#[0-9a-f]{6}\b", lambda found: f"var({names[found[0]]})" if found[0] in names else found[0], text
+        )
+        unique = f"p{_digest(text)}"  # ids of several pictures on one page must not meet
+        text = re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{unique}", text)
+        return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text, count=1)
+
+    def text(self, width: int = 80, height: int = 20) -> str:
+        """The chart in characters, `width` columns at most.
+
+        Raises:
+          BadInput: this chart has no such form, or there is too little room.
+        """
+        if self._text is None:
+            raise BadInput(f"the chart {self.chart!r} cannot be drawn in characters; save it as .png, .svg or .pdf")
+        if width < 30 or height < 5:
+            raise BadInput(f"text(width={width}, height={height}): 30 columns and 5 lines are the least")
+        return self._text(width, height)
+
+    def _figure(self, chosen: Style) -> Any:
+        matplotlib = need("matplotlib", extra="plots", why="a picture")
+        need("matplotlib.figure", extra="plots", why="a picture")
+        with warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            figure = matplotlib.figure.Figure(figsize=self._size, layout="constrained")
+            self._draw(figure, chosen)
+            return figure
+
+    def _repr_png_(self) -> Any:
+        return self.bytes("png")
+
+    def _repr_html_(self) -> str:
+        light, dark = (";".join(f"{name}:{pair[n]}" for name, pair in css().items()) for n in (0, 1))
+        svg = self.svg()
+        box = f"rb{_digest(svg)}"
+        return (
+            f"<style>.{box}{{{light};max-width:52em;background:var(--rb-ground)}}"
+            f"@media (prefers-color-scheme:dark){{.{box}{{{dark}}}}}"
+            f'[data-jp-theme-light="false"] .{box}{{{dark}}}[data-jp-theme-light="true"] .{box}{{{light}}}</style>'
+            f'<div class="{box}">{svg}</div>'
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -1,0 +1,110 @@
+"""The charts by name. A new chart is a file with a function `draw(figure, data, style, …)` and one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.plots._picture import Picture
+
+__all__ = ["CHARTS", "Chart", "chart_named", "draw", "options_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is known of a chart without loading it.
+
+    Attributes:
+      module: where its `draw` is.
+      of: what it is about: "run", "runs", or "both".
+      says: one phrase for lists.
+      size: inches, width and height.
+      in_characters: module:function (data, width, height) -> text, "" where there is none.
+    """
+
+    module: str
+    of: str
+    says: str
+    size: tuple[float, float] = (7.0, 4.0)
+    in_characters: str = ""
+
+
+_TEXT = "rollbook.plots._characters:panel_in_characters"
+_TEXTS = "rollbook.plots._characters:panels_in_characters"
+
+CHARTS: dict[str, Chart] = {
+    "curves": Chart("rollbook.plots.curves", "both", "a metric along training, its band, the runs behind it",
+                    in_characters=_TEXT),
+    "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, or a panel a group",
+                             in_characters=_TEXTS),
+    "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals"),
+    "profiles": Chart("rollbook.plots.profiles", "runs", "the share of scores above each threshold",
+                      in_characters=_TEXT),
+    "efficiency": Chart("rollbook.plots.efficiency", "runs", "the share of seeds that reached a score, over training",
+                        in_characters=_TEXT),
+    "improvement": Chart("rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another"),
+    "parallel": Chart("rollbook.plots.parallel", "runs", "settings of a sweep, coloured by the result"),
+    "stages": Chart("rollbook.plots.stages", "run", "time per stage, stacked along training"),
+    "timeline": Chart("rollbook.plots.timeline", "run", "stages as they followed each other"),
+    "histograms": Chart("rollbook.plots.histograms", "run", "logged distributions along training"),
+    "episodes": Chart("rollbook.plots.episodes", "run", "the return of every episode, and how it ended"),
+    "novelty": Chart("rollbook.plots.novelty", "run", "the share of samples never seen before", in_characters=_TEXT),
+    "rewards": Chart("rollbook.plots.rewards", "run", "what the return is made of, stacked"),
+}  # fmt: skip
+"""By name."""
+
+
+def chart_named(name: str, of: str | None = None) -> Chart:
+    """A chart by its name.
+
+    Raises:
+      UnknownOption: there is none, or it is about something else.
+    """
+    fitting = {key: chart for key, chart in CHARTS.items() if of in (None, chart.of) or chart.of == "both"}
+    if name not in fitting:
+        about = {"run": "of one run", "runs": "of several runs"}.get(of or "", "of that name")
+        other = f" ({name!r} is a chart of {'one run' if of == 'runs' else 'several runs'})" if name in CHARTS else ""
+        raise UnknownOption(f"chart={name!r}: no such chart {about}{other}.{did_you_mean(name, list(fitting))}")
+    return fitting[name]
+
+
+def options_of(name: str) -> frozenset[str]:
+    """The options that a chart's `draw` takes."""
+    return frozenset(import_module(chart_named(name).module).draw.__kwdefaults__ or ())
+
+
+def draw(
+    name: str, data: Any, *, theme: str = "light", size: tuple[float, float] | None = None, **options: Any
+) -> Picture:
+    """A picture of ready-made data.
+
+    Args:
+      name: of the chart, see `CHARTS`.
+      data: what the chart takes; its file says it.
+      theme: "light" or "dark", where saving says nothing else.
+      size: inches, width and height.
+      options: of the chart.
+    Raises:
+      UnknownOption: no such chart or option.
+    """
+    chart = chart_named(name)
+    function = import_module(chart.module).draw
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            raise UnknownOption(
+                f"{option}=: the chart {name!r} takes no such option.{did_you_mean(option, sorted(known))}"
+            )
+
+    def paint(figure: Any, style: Any) -> None:
+        function(figure, data, style, **options)
+
+    text: Callable[[int, int], str] | None = None
+    if chart.in_characters:
+        home, _, word = chart.in_characters.partition(":")
+        text = partial(getattr(import_module(home), word), data)
+    return Picture(name, paint, size=size or chart.size, text=text, theme=theme)

@@ -1,0 +1,56 @@
+"""Curves: lines along training with their bands, the runs behind them, ghosts of abandoned attempts, marks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.plots._paint import Paint, below
+from rollbook.plots._shapes import Panel
+from rollbook.plots._style import Style
+
+__all__ = ["draw", "paint_panel"]
+
+Limits = tuple[float | None, float | None]
+
+
+def draw(figure: Any, data: Panel, style: Style, *, limits: Limits | None = None, log: bool = False) -> None:
+    """Draw a panel.
+
+    Args:
+      limits: (lowest, highest) shown; None for the extremes. What lies outside gets a mark at the edge.
+      log: a logarithmic axis upwards; what is not positive counts as outside and is told of.
+    """
+    paint = Paint(figure.subplots(), style)
+    paint_panel(paint, data, limits=limits, log=log)
+    below(figure, paint.entries, data.remarks, style)
+
+
+def paint_panel(
+    paint: Paint, data: Panel, *, limits: Limits | None = None, log: bool = False, first_colour: int = 0
+) -> None:
+    """A panel on axes that are there already; the legend's entries stay in `paint.entries`."""
+    style = paint.style
+    paint.labels(data.title, data.axis)
+    if log:
+        paint.axes.set_yscale("log")
+    if not any(len(line.x) for line in data.lines):
+        paint.empty("no run has a row of it")
+        return
+    for ghost in data.ghosts:
+        handle = paint.line(ghost.x, ghost.y, style.ghost, width=0.9, dashes=(0, (2, 1.5)), alpha=0.9, zorder=1.5)
+        paint.entries.append((handle, ghost.label or "abandoned by a restart"))
+    many = len(data.lines) > 12
+    for place, line in enumerate(data.lines, first_colour):
+        colour, dashes = style.colour(place), style.dashes(place)
+        if line.least is not None and line.most is not None:
+            paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10)
+        if line.low is not None and line.high is not None:
+            paint.between(line.x, line.low, line.high, colour, 0.10 if many else 0.22)
+        for seed in line.seeds:
+            paint.line(seed.x, seed.y, colour, width=0.8, dashes=dashes, alpha=0.55)
+        handle = paint.line(line.x, line.y, colour, dashes=dashes, width=1.2 if many else 1.8, zorder=3)
+        paint.entries.append((handle, line.label))
+        if line.raw is not None:
+            paint.not_finite(line.raw.x, line.raw.y)
+    paint.marks(data.marks)
+    paint.finish(limits)

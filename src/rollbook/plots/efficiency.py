@@ -1,0 +1,16 @@
+"""Sample efficiency: the share of seeds that have reached a score, along training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.plots import profiles
+from rollbook.plots._shapes import Panel
+from rollbook.plots._style import Style
+
+__all__ = ["draw"]
+
+
+def draw(figure: Any, data: Panel, style: Style) -> None:
+    """Draw shares of seeds from 0 to 1 along training; the band is exact for a share of so many seeds."""
+    profiles.draw(figure, data, style)

@@ -1,0 +1,76 @@
+"""Intervals: an estimate a row, its interval where one is honest, and the scores themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rollbook.plots._paint import Paint, below, measure
+from rollbook.plots._shapes import Bars, short
+from rollbook.plots._style import Style
+
+__all__ = ["draw"]
+
+
+def draw(figure: Any, data: Bars, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
+    """Draw rows of estimates.
+
+    Args:
+      limits: lowest and highest score shown; what lies outside gets a mark at the edge.
+    """
+    n = len(data.labels)
+    if n:
+        figure.set_size_inches(figure.get_figwidth(), 1.1 + 0.42 * max(n, 2))
+    axes = figure.subplots()
+    paint = Paint(axes, style)
+    paint.labels(data.title, data.axis)
+    if not n:
+        paint.empty("no group has a score")
+        return
+    axes.grid(False, axis="y")
+    rows = np.arange(n)[::-1]
+    for place, row in enumerate(rows):
+        colour = style.colour(place)
+        scores = np.asarray(data.points[place], dtype=np.float64)
+        finite = scores[np.isfinite(scores)]
+        if len(finite):
+            axes.plot(finite, np.full(len(finite), row), "o", color=colour, alpha=0.5, markersize=5, markeredgewidth=0)
+        low, high = data.low[place], data.high[place]
+        if np.isfinite(low) and np.isfinite(high):
+            axes.plot([low, high], [row, row], color=colour, linewidth=7, alpha=0.3, solid_capstyle="butt")
+        elif np.isfinite(low) or np.isfinite(high):
+            axes.annotate("", (low if np.isfinite(low) else high, row), (data.values[place], row),
+                          arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
+        if np.isfinite(data.values[place]):
+            axes.plot([data.values[place]] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
+        axes.text(0.0, row + 0.32, short(data.words[place], 100), fontsize=7, color=style.ink_3,
+                  transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
+    if data.zero is not None:
+        axes.axvline(data.zero, color=style.ink_3, linewidth=0.8, linestyle=(0, (3, 3)))
+    axes.set_yticks(rows, ["." for _ in rows])
+    for tick, label in zip(axes.get_yticklabels(), data.labels, strict=True):
+        tick.set_color(style.ink)
+        tick.set_text(short(label, 36))
+    axes.set_yticklabels([short(label, 36) for label in data.labels])
+    axes.set_ylim(-0.6, n - 0.25)
+    if limits or data.span:
+        axes.set_xlim(*(limits or data.span or (None, None)))
+    _mark_outside(axes, data, rows, style)
+    axes.xaxis.set_major_formatter(lambda value, _place: measure(value))
+    below(figure, [], data.remarks, style)
+
+
+def _mark_outside(axes: Any, data: Bars, rows: Any, style: Style) -> None:
+    left, right = axes.get_xlim()
+    for place, row in enumerate(rows):
+        scores = np.asarray(data.points[place], dtype=np.float64)
+        for marker, x, n in (("<", 0.0, int((scores < left).sum())), (">", 1.0, int((scores > right).sum()))):
+            if n:
+                axes.plot([x], [row], marker, color=style.warn, transform=axes.get_yaxis_transform(), clip_on=False)
+                axes.text(x, row - 0.35, f"{n}", fontsize=7, color=style.warn, ha="center", va="top",
+                          transform=axes.get_yaxis_transform())  # fmt: skip
+        bad = int((~np.isfinite(scores)).sum())
+        if bad:
+            axes.text(1.0, row, f"{bad} not finite ", fontsize=7, color=style.bad, ha="right", va="center",
+                      transform=axes.get_yaxis_transform())  # fmt: skip

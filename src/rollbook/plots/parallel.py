@@ -1,0 +1,91 @@
+"""Parallel coordinates of a sweep: a line a run through its settings, coloured by its result."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rollbook.plots._paint import Paint, below, measure
+from rollbook.plots._shapes import Threads, short
+from rollbook.plots._style import Style
+
+__all__ = ["draw"]
+
+_MOST_COLUMNS, _MOST_WORDS = 12, 12
+
+
+def draw(figure: Any, data: Threads, style: Style) -> None:
+    """Draw runs across their settings; the last column is the result. A run without a result is dotted and grey."""
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    axes = figure.subplots()
+    paint = Paint(axes, style)
+    result = np.asarray(data.result, dtype=np.float64)
+    n = len(result)
+    axes.set_title(short(data.title, 90))
+    if not n or not data.columns:
+        paint.empty("no setting differs between these runs" if n else "no runs")
+        return
+    names, columns = list(data.columns[:_MOST_COLUMNS]), list(data.values[:_MOST_COLUMNS])
+    figure.set_size_inches(max(7.0, 1.15 * (len(names) + 1)), 4.2)
+    places, ticks = zip(*(_placed(column) for column in [*columns, tuple(result)]), strict=True)
+    finite = result[np.isfinite(result)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    scale = Normalize(low, high if high > low else low + 1)
+    colours = LinearSegmentedColormap.from_list("rollbook", [style.series[1], style.ghost, style.series[0]])
+    field = np.stack(places, axis=1)
+    alpha = 0.85 if n <= 60 else max(0.12, 30 / n)
+    for row in np.argsort(np.where(np.isfinite(result), result, -math.inf), kind="stable"):
+        known = np.isfinite(result[row])
+        colour = colours(scale(result[row])) if known else style.ghost
+        axes.plot(range(len(names) + 1), field[row], color=colour, alpha=alpha, linewidth=1.2, marker="o",
+                  markersize=2.5, linestyle="-" if known else (0, (1.5, 1.5)))  # fmt: skip
+    axes.set_xlim(-0.25, len(names) + 0.45)
+    axes.set_ylim(-0.07, 1.05)
+    axes.set_yticks([])
+    axes.grid(False)
+    axes.spines["left"].set_visible(False)
+    for place, column in enumerate(ticks):
+        axes.axvline(place, color=style.line, linewidth=0.8, zorder=0)
+        for at, word in column:
+            axes.text(place + 0.05, at, word, fontsize=7, color=style.ink_3, va="center",
+                      bbox={"facecolor": style.ground, "alpha": 0.7, "pad": 0.6, "linewidth": 0})  # fmt: skip
+    axes.set_xticks(range(len(names) + 1))
+    axes.set_xticklabels([short(name.removeprefix("config."), 20) for name in [*names, data.result_name]])
+    axes.tick_params(axis="x", length=0, labelcolor=style.ink)
+    remarks = list(data.remarks)
+    lacking = int((~np.isfinite(result)).sum())
+    if lacking:
+        remarks.append(f"Dotted: {lacking} of {n} runs have no finite {short(data.result_name, 40)}.")
+    if len(data.columns) > len(names):
+        remarks.append(f"{len(data.columns) - len(names)} more settings differ and are not shown.")
+    below(figure, [], tuple(remarks), style)
+
+
+def _placed(column: Any) -> tuple[Any, list[tuple[float, str]]]:
+    """Where each run stands on a column, from 0 to 1 (below it: no value), and the words beside it."""
+    numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
+    textual = any(not isinstance(v, (int, float)) or isinstance(v, bool) for v in column if v is not None)
+    if textual or not numbers:
+        words = sorted({short(v, 18) for v in column if v is not None})
+        at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
+        every = max(1, -(-len(words) // _MOST_WORDS))
+        shown = [(at[word], word) for word in words[::every]]
+        return np.array([at[short(v, 18)] if v is not None else -0.05 for v in column]), shown
+    low, high = min(numbers), max(numbers)
+    logarithmic = low > 0 and high / low >= 50
+    ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
+    wide = ends[1] - ends[0] or 1.0
+
+    def place(value: Any) -> float:
+        if value is None or not math.isfinite(value):
+            return -0.05
+        return ((math.log(value) if logarithmic else value) - ends[0]) / wide if high > low else 0.5
+
+    steps = sorted(set(numbers))
+    if len(steps) > 5:
+        middle = math.exp((ends[0] + ends[1]) / 2) if logarithmic else (low + high) / 2
+        steps = [low, middle, high]
+    return np.array([place(v) for v in column]), [(place(v), measure(float(f"{v:.3g}"))) for v in steps]

@@ -1,0 +1,22 @@
+"""Performance profiles: the share of scores above each threshold; higher everywhere is better everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.plots._paint import Paint, below
+from rollbook.plots._shapes import Panel
+from rollbook.plots._style import Style
+from rollbook.plots.curves import paint_panel
+
+__all__ = ["draw"]
+
+
+def draw(figure: Any, data: Panel, style: Style) -> None:
+    """Draw shares from 0 to 1 over what they are shares above or by."""
+    paint = Paint(figure.subplots(), style)
+    paint_panel(paint, data)
+    if data.lines:
+        paint.axes.set_ylim(-0.03, 1.03)
+        paint.axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+    below(figure, paint.entries, data.remarks, style)

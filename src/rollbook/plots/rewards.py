@@ -1,0 +1,20 @@
+"""Reward components, stacked: what the return is made of along training, penalties below zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.plots._shapes import Stack
+from rollbook.plots._stacked import draw_stack
+from rollbook.plots._style import Style
+
+__all__ = ["draw"]
+
+
+def draw(figure: Any, data: Stack, style: Style, *, share: bool = False) -> None:
+    """Draw the components of the return.
+
+    Args:
+      share: as shares of the sum of their absolute values.
+    """
+    draw_stack(figure, data, style, share=share)

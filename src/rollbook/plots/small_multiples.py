@@ -1,0 +1,52 @@
+"""Small multiples: one panel a key, a group or a run, all along the same axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rollbook.plots._paint import Paint, below
+from rollbook.plots._shapes import Panel
+from rollbook.plots._style import Style
+from rollbook.plots.curves import Limits, paint_panel
+
+__all__ = ["draw"]
+
+_MOST = 64
+
+
+def draw(
+    figure: Any, data: Sequence[Panel], style: Style, *, limits: Limits | None = None, log: bool = False,
+    same_scale: bool = False, columns: int | None = None,
+) -> None:  # fmt: skip
+    """Draw panels in a grid.
+
+    Args:
+      limits, log: see `curves.draw`.
+      same_scale: one scale upwards for all panels; right for groups of one metric, wrong for several metrics.
+      columns: panels side by side; None chooses.
+    """
+    panels = list(data)[:_MOST]
+    if not panels:
+        Paint(figure.subplots(), style).empty()
+        return
+    wide = columns or (1 if len(panels) == 1 else 2 if len(panels) <= 4 else 3 if len(panels) <= 12 else 5)
+    tall = -(-len(panels) // wide)
+    figure.set_size_inches(max(7.0, 2.6 * wide), (2.6 if wide < 4 else 1.9) * tall + 0.3)
+    grid = figure.subplots(tall, wide, squeeze=False, sharex=True, sharey=same_scale)
+    entries: list[tuple[Any, str]] = []
+    one_line = all(len(panel.lines) <= 1 for panel in panels)
+    for place, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
+        paint = Paint(axes, style)
+        paint_panel(paint, panel, limits=limits, log=log, first_colour=place if one_line else 0)
+        if place + wide < len(panels):  # those with nothing below them say what x is
+            axes.set_xlabel("")
+        axes.tick_params(labelbottom=place + wide >= len(panels), labelleft=not same_scale or place % wide == 0)
+        axes.set_title(axes.get_title(loc="left")[: max(12, 80 // wide)], fontsize=9 if wide < 4 else 7.5)
+        entries += paint.entries if one_line or not place else []
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    remarks = tuple(dict.fromkeys(remark for panel in panels for remark in panel.remarks))
+    if len(data) > _MOST:
+        remarks = (f"{len(data) - _MOST} more panels are not shown.", *remarks)
+    below(figure, entries if len(entries) <= 24 else entries[:1], remarks, style)

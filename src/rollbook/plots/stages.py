@@ -1,0 +1,20 @@
+"""Time per stage, stacked along training: where the seconds go, and when that changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rollbook.plots._shapes import Stack
+from rollbook.plots._stacked import draw_stack
+from rollbook.plots._style import Style
+
+__all__ = ["draw"]
+
+
+def draw(figure: Any, data: Stack, style: Style, *, share: bool = False) -> None:
+    """Draw the seconds of each stage without those of the stages inside of it.
+
+    Args:
+      share: as shares of the time that was measured, instead of seconds.
+    """
+    draw_stack(figure, data, style, share=share)

@@ -1,0 +1,153 @@
+"""Charts of several runs: which numbers each of them shows, and where these come from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.plots import Panel, Picture, Threads, draw
+from rollbook.plots._registry import chart_named, options_of
+from rollbook.runs.fields import leaves
+from rollbook.runs.groups import comparison_of, curves_of
+from rollbook.runs.results import scores_of
+from rollbook.stats import align
+
+if TYPE_CHECKING:
+    from rollbook.compare import Comparison, Curves
+
+__all__ = ["picture_of"]
+
+Row = Mapping[str, Any]
+
+
+class _Asked(NamedTuple):
+    """What a chart was asked for: the runs, and the options that are not the chart's own."""
+
+    rows: Sequence[Row]
+    root: str
+    keys: list[str]
+    by: str | None
+    x: str | None
+    options: dict[str, Any]
+
+
+def picture_of(
+    rows: Sequence[Row],
+    root: str,
+    key: str | Sequence[str],
+    *,
+    by: str | None,
+    x: str | None,
+    chart: str,
+    theme: str,
+    options: Mapping[str, Any],
+) -> Picture:
+    """See `RunSet.plot`."""
+    chart_named(chart, "runs")
+    make, known = _MAKERS[chart]
+    keys = [key] if isinstance(key, str) else [str(each) for each in key]
+    keys = [each for each in keys if each]
+    if not keys:
+        raise BadInput(f"plot(chart={chart!r}): say which metric, such as key='test/return'")
+    if len(keys) > 1 and chart != "small_multiples":
+        raise BadInput(f"{keys!r:.80}: this chart shows one key; several go with chart='small_multiples'")
+    of_chart = options_of(chart) | {"size"}
+    for name in options:
+        if name not in of_chart and name not in known:
+            choices = sorted({*of_chart, *known})
+            raise UnknownOption(f"{name}=: nobody takes this option for chart={chart!r}.{did_you_mean(name, choices)}")
+    mine = {name: value for name, value in options.items() if name not in of_chart}
+    of_its_own = {name: value for name, value in options.items() if name in of_chart}
+    return make(_Asked(rows, root, keys, by, x, mine), theme, of_its_own)
+
+
+def _curves(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+    shown = _take(asked.options, "seeds", "extremes")
+    return _numbers(asked).plot(theme=theme, **shown, **options)
+
+
+def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+    """A panel a key where there are several keys, else a panel a group."""
+    shown = _take(asked.options, "seeds", "extremes")
+    panels: list[Panel]
+    if len(asked.keys) > 1:
+        panels = [_numbers(asked._replace(keys=[key])).panel(**shown) for key in asked.keys]
+    else:
+        panels = _numbers(asked).panels(**shown)
+        options = {"same_scale": True, **options}
+    return draw("small_multiples", panels, theme=theme, **options)
+
+
+def _efficiency(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+    level = asked.options.pop("level", None)
+    return _numbers(asked).reached(level).plot(theme=theme, **options)
+
+
+def _compared(chart: str) -> Callable[[_Asked, str, dict[str, Any]], Picture]:
+    def make(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+        return _comparison(asked, chart).plot(chart, theme=theme, **options)
+
+    return make
+
+
+def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+    """The settings that differ, in the order of configuration; `by` is not needed."""
+    (key,) = asked.keys
+    score = asked.options.get("score", "mean of the last 10%")
+    results = scores_of(asked.rows, key, score, asked.x)
+    settings = [dict(leaves(row.get("config"), "config")) for row in asked.rows]
+    names = list(dict.fromkeys(name for each in settings for name in each))
+    different = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
+    threads = Threads(
+        f"{key} by configuration",
+        tuple(different),
+        tuple(tuple(_cell(each.get(name)) for each in settings) for name in different),
+        np.array([np.nan if result is None else result for result in results], dtype=np.float64),
+        f"{key} ({score})",
+        (f"{len(asked.rows)} runs.",),
+    )
+    return draw("parallel", threads, theme=theme, **options)
+
+
+def _cell(value: Any) -> Any:
+    return value if value is None or isinstance(value, (int, float, str)) else str(value)
+
+
+def _numbers(asked: _Asked) -> Curves:
+    usual: dict[str, Any] = {"statistic": "iqm", "points": 200, "seed": 0}
+    return curves_of(asked.rows, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
+
+
+def _comparison(asked: _Asked, chart: str) -> Comparison:
+    if asked.by is None:
+        raise BadInput(f"plot(chart={chart!r}): say what makes the groups, such as by='config.algo'")
+    usual: dict[str, Any] = {
+        "score": "mean of the last 10%", "task": None, "normalise": None, "statistic": None, "plan": None,
+        "delta": None, "floor": None, "seed": 0,
+    }  # fmt: skip
+    return comparison_of(asked.rows, asked.root, asked.keys[0], asked.by, x=asked.x, **{**usual, **asked.options})
+
+
+def _take(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: options.pop(name) for name in names if name in options}
+
+
+_ALIGNMENT = tuple(
+    name for name, taken in inspect.signature(align).parameters.items() if taken.kind is taken.KEYWORD_ONLY
+)
+_CURVES = ("statistic", "points", "seed", "level", "draws", *_ALIGNMENT)
+_COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "seed")
+_MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, Any]], Picture], tuple[str, ...]]] = {
+    "curves": (_curves, (*_CURVES, "seeds", "extremes")),
+    "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes")),
+    "efficiency": (_efficiency, _CURVES),
+    "intervals": (_compared("intervals"), _COMPARED),
+    "profiles": (_compared("profiles"), _COMPARED),
+    "improvement": (_compared("improvement"), _COMPARED),
+    "parallel": (_parallel, ("score",)),
+}
+"""Chart -> (what makes the picture, the options that its numbers take)."""
