@@ -112,19 +112,24 @@ function write(into: HTMLElement | null, lines: readonly Line[], x: number | nul
     if (line.ghost === true) continue;
     const text = into.children[i++]?.lastElementChild;
     if (!text) return;
-    const at = x ?? line.x[line.x.length - 1];
-    const hit = at === undefined ? null : valueAt(line, at);
-    const said = hit ? value(hit.value) : "–";
+    const hit = x === null ? null : valueAt(line, x);
+    const said = x === null ? value(lastOf(line)) : hit ? value(hit.value) : "–";
     if (text.textContent !== said) text.textContent = said;
   }
+}
+
+/** The last value that is one. */
+function lastOf(line: Line): number | null {
+  const y = line.smooth ?? line.y;
+  for (let i = y.length - 1; i >= 0; i--) if (Number.isFinite(y[i] as number)) return y[i] as number;
+  return null;
 }
 
 /** The chart as a sentence, for those who hear it. */
 function sentence({ title, scope = "", xName, lines }: ChartProps): string {
   const curves = lines.filter((line) => line.ghost !== true);
   const each = curves.slice(0, 6).map((line) => {
-    const last = line.y[line.y.length - 1];
-    return `${line.name} ends at ${value(last)}`;
+    return `${line.name} ends at ${value(lastOf(line))}`;
   });
   return `${scope}${title} over ${xName}, ${curves.length} ${curves.length === 1 ? "curve" : "curves"}. ${each.join("; ")}`;
 }

@@ -32,6 +32,7 @@ describe("numbers", () => {
     expect(value(0.5)).toBe("0.500");
     expect(value(1e-7)).toBe("1e\u22127");
     expect(value(12)).toBe("12");
+    expect(value(1_300_000_001)).toBe("1\u2009300\u2009000\u2009001");
     expect(value(Number.NaN)).toBe("NaN");
     expect(value(-Infinity)).toBe("\u2212∞");
     expect(value(null)).toBe("–");

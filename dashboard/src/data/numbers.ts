@@ -15,9 +15,9 @@ export function value(x: number | null | undefined, figures = 3): string {
   if (x === 0) return "0";
   const size = Math.abs(x);
   const sign = x < 0 ? MINUS : "";
+  if (Number.isInteger(x) && size < 1e15) return sign + grouped(size.toString());
   if (size >= 1e9 || size < 1e-4) return sign + size.toExponential(Math.max(0, figures - 1)).replace(/\.?0+e/, "e").replace("e+", "e").replace("e-", `e${MINUS}`);
   if (size >= 1000) return sign + grouped(size.toFixed(0));
-  if (Number.isInteger(x) && size < 1000) return sign + size.toString();
   const digits = Math.max(0, figures - 1 - Math.floor(Math.log10(size)));
   return sign + size.toFixed(Math.min(8, digits));
 }
@@ -45,6 +45,7 @@ export function short(x: number): string {
 export function seconds(s: number | null | undefined): string {
   if (s === null || s === undefined || !Number.isFinite(s)) return "–";
   const size = Math.abs(s);
+  if (size === 0) return "0 s";
   if (size < 1e-3) return `${value(s * 1e6)} µs`;
   if (size < 1) return `${value(s * 1e3)} ms`;
   if (size < 60) return `${value(s)} s`;

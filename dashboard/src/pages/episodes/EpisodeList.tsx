@@ -76,11 +76,11 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       return { id, head, width, number: id !== "outcome" && id !== "episode_id", cell, sorted, sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) };
     };
     return [
-      { id: "episode_id", head: "episode", width: "minmax(70px,1fr)", cell: (row) => <button class="link mono" type="button" onClick={() => open(String(row["episode_id"]))} title={String(row["episode_id"])}>{tail(String(row["episode_id"]))}</button> },
-      column(axis, axis, "74px", (row) => (typeof row[axis] === "number" ? short(row[axis]) : plain(row[axis]))),
+      { id: "episode_id", head: "episode", width: "minmax(58px,1fr)", cell: (row) => <button class="link mono" type="button" onClick={() => open(String(row["episode_id"]))} title={String(row["episode_id"])}>{tail(String(row["episode_id"]))}</button> },
+      column(axis, axis, "66px", (row) => (typeof row[axis] === "number" ? short(row[axis]) : plain(row[axis]))),
       column("length", "length", "56px", (row) => plain(row["length"])),
       column("return", "return", "66px", (row) => <b>{value(Number(row["return"]))}</b>),
-      column("outcome", "end", "80px", (row) => <span class="soft">{ending(row)}</span>),
+      column("outcome", "end", "78px", (row) => <span class="soft">{ending(row)}</span>),
       { id: "has", head: <span class="sr">has</span>, width: "50px", cell: (row) => (row["film"] === true ? <span class="tag">film</span> : row["traces"] === true ? <span class="tag">steps</span> : null) },
     ];
   }, [axis, order.value, episode]);
@@ -92,7 +92,7 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
         <span class="grow" />
         <span class="seg" role="group" aria-label="Which episodes">
           {FILTERS.map((name) => (
-            <button key={name} type="button" aria-pressed={(only.value || "all") === name} onClick={() => say({ only: name === "all" ? "" : name })}>{name === "film" ? "with film" : name === "traces" ? "with steps" : name}</button>
+            <button key={name} type="button" aria-pressed={(only.value || "all") === name} onClick={() => say({ only: name === "all" ? "" : name })}>{name === "traces" ? "steps" : name}</button>
           ))}
         </span>
       </div>
@@ -117,4 +117,5 @@ function see(rows: Windows<Obj, Listed>): (first: number, last: number) => void 
   return on;
 }
 
-const tail = (id: string): string => (id.length > 12 ? `…${id.slice(-10)}` : id);
+/** The end of an id: what tells episodes of one run apart. */
+const tail = (id: string): string => (id.includes(".") ? id.slice(id.indexOf(".") + 1) : id.slice(-8));

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { Obj } from "../../api/names.ts";
 import { bytes, clock, plain, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
@@ -8,21 +9,24 @@ import { source } from "../../state/here.ts";
 /** The files of a run, to download; its checkpoints first. */
 export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
   const answer = useAnswer(`${run} files`, () => source.files(run));
+  const [all, setAll] = useState(false);
   const about = (row: Obj | undefined): string => row === undefined ? "" : [typeof row["score"] === "number" ? `score ${value(row["score"])}` : "", row["is_best"] === true ? "best" : "", row["kept"] === false ? "removed since" : ""].filter((text) => text !== "").join(", ");
   return (
     <section class={`card ${wide ? "c12" : "c4"}`}>
       <header><h2>Files and checkpoints</h2><span class="grow" /><span class="soft">{answer.value ? bytes(answer.value.bytes) : ""}</span></header>
       <Answered of={answer} what="files">
         {(found) => {
-          const files = [...found.files].sort((a, b) => Number(b.kind === "checkpoint") - Number(a.kind === "checkpoint") || a.path.localeCompare(b.path));
+          const hidden = found.files.filter((file) => file.kind === "data").length;
+          const files = found.files.filter((file) => all || file.kind !== "data").sort((a, b) => Number(b.kind === "checkpoint") - Number(a.kind === "checkpoint") || a.path.localeCompare(b.path));
           return (
             <>
-              <MiniTable label="Files" columns={[{ id: "path", head: "file" }, { id: "kind", head: "what" }, { id: "modified", head: "changed" }, { id: "bytes", head: "size", number: true }]} rows={files.slice(0, 200)}
+              <MiniTable label="Files" columns={[{ id: "path", head: "file" }, { id: "kind", head: "what" }, ...(wide ? [{ id: "modified", head: "changed" }] : []), { id: "bytes", head: "size", number: true }]} rows={files.slice(0, 200)}
                 cell={(file, id) => {
                   if (id === "path") return <a class="mono" href={source.fileAddress(run, file.path)} download>{file.path}</a>;
                   if (id === "kind") return <span class="soft">{file.kind} {about(found.checkpoints.find((row) => plain(row["path"]).endsWith(file.path) && file.kind === "checkpoint"))}</span>;
                   return id === "bytes" ? bytes(file.bytes) : <span class="soft">{clock(file.modified)}</span>;
                 }} />
+              {hidden > 0 && <p class="pad"><button class="link" type="button" onClick={() => setAll(!all)}>{all ? "Fold" : "Show"} {hidden} files of tables</button></p>}
               {(found.truncated || files.length > 200) && <p class="soft pad">There are more files: they lie in the run's folder.</p>}
             </>
           );

@@ -16,9 +16,14 @@ const chosen = word("log");
 const MOST = 5000;
 const LINES = 300;
 
+/** The log one looks for first: one that says something, the script's own before the keeper's. */
+function best<Log extends { name: string; bytes: number }>(logs: readonly Log[]): Log | undefined {
+  return [...logs].sort((a, b) => Number(a.bytes === 0) - Number(b.bytes === 0) || Number(/keeper/.test(a.name)) - Number(/keeper/.test(b.name)))[0];
+}
+
 export function LogView({ run }: { run: string }) {
   const logs = useAnswer(`${run} logs`, () => source.logs(run));
-  const name = chosen.value !== "" ? chosen.value : (logs.value?.logs[0]?.name ?? "");
+  const name = chosen.value !== "" ? chosen.value : (best(logs.value?.logs ?? [])?.name ?? "");
   const lines = useSignal<LogLine[]>([]);
   const start = useSignal(0);
   const search = useSignal("");
@@ -48,6 +53,7 @@ export function LogView({ run }: { run: string }) {
   }, [lines.value, follows.value]);
   const older = (): void => void source.log(run, name, { before: start.value, lines: LINES }).then((answer) => { lines.value = [...answer.lines, ...lines.peek()].slice(0, MOST); start.value = answer.start; follows.value = false; }, (why: unknown) => { error.value = refusal(why); });
   const known = logs.value?.logs ?? [];
+  const shown = known.find((log) => log.name === name);
   return (
     <section class="card c8">
       <header>
@@ -55,7 +61,7 @@ export function LogView({ run }: { run: string }) {
         {known.length > 1 ? (
           <select aria-label="Which log" value={name} onChange={(event) => say({ log: event.currentTarget.value })}>{known.map((log) => <option key={log.name} value={log.name}>{log.label}</option>)}</select>
         ) : (
-          <span class="soft">{known[0] ? `${known[0].label}, ${bytes(known[0].bytes)}` : "no text was logged"}</span>
+          <span class="soft">{shown ? `${shown.label}, ${bytes(shown.bytes)}` : "no text was logged"}</span>
         )}
         <span class="grow" />
         {known.length > 0 && <Field value={search.value} label="Find in the log" placeholder="find in log" onSay={(text) => { search.value = text; }} />}

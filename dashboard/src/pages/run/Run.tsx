@@ -95,7 +95,7 @@ function Attempts({ detail }: { detail: RunDetail }) {
           if (id === "started") return clock(row.started);
           if (id === "took") return row.ended === null || row.started === null ? "–" : seconds(row.ended - row.started);
           if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
-          return row.config_changes.length === 0 ? <span class="soft">as before</span> : row.config_changes.slice(0, 4).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>);
+          return row.n === 1 || row.config_changes.length === 0 ? <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span> : row.config_changes.slice(0, 4).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>);
         }} />
     </section>
   );

@@ -35,7 +35,7 @@ export function OneSample({ run, id }: { run: string; id: string }) {
 
 function Whole({ found }: { found: SampleRow }) {
   const texts = Object.entries(found.cells).filter(([, cell]) => typeof cell === "string" && (cell.length > 24 || cell.includes("\n")));
-  const facts = Object.entries(found.cells).filter(([name, cell]) => !texts.some(([text]) => text === name) && cell !== null);
+  const facts = Object.entries(found.cells).filter(([name, cell]) => name !== "time" && !texts.some(([text]) => text === name) && cell !== null);
   return (
     <section class="card">
       <header>

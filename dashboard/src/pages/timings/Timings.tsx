@@ -67,6 +67,9 @@ export const stageColor = (names: readonly string[], name: string): number => (n
 
 function Over({ found }: { found: Told }) {
   const names = Object.keys(found.over.seconds);
+  // A stretch in which nothing ended is no stretch without work: only where stages ended is there something to draw.
+  const filled = found.over.x.map((_, i) => i).filter((i) => names.some((name) => (found.over.seconds[name]?.[i] ?? 0) > 0));
+  const at = (values: readonly (number | string | null)[]): number[] => filled.map((i) => Number(values[i]));
   return (
     <section class="card c12">
       <header>
@@ -81,8 +84,8 @@ function Over({ found }: { found: Told }) {
           ))}
         </span>
       </header>
-      <StackedArea label={`Seconds by stage over ${found.x}`} x={found.over.x.map(Number)} share={unit.value === "share"} xKind={kindOf(found.x)}
-        layers={[...names.map((name) => ({ name, color: stageColor(names, name), y: found.over.seconds[name] ?? [] })), ...(found.over.other ? [{ name: "other", color: 10, y: found.over.other }] : [])].filter((layer) => !hidden.value.includes(layer.name))} />
+      <StackedArea label={`Seconds by stage over ${found.x}`} x={at(found.over.x)} share={unit.value === "share"} xKind={kindOf(found.x)}
+        layers={[...names.map((name) => ({ name, color: stageColor(names, name), y: at(found.over.seconds[name] ?? []) })), ...(found.over.other ? [{ name: "other", color: 10, y: at(found.over.other) }] : [])].filter((layer) => !hidden.value.includes(layer.name))} />
     </section>
   );
 }
