@@ -31,6 +31,7 @@ page: $(BIN)/python  ## build the page of `rollbook ui` from dashboard/ (Node fr
 test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and the tests of its pure functions
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
+	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
 	$(BIN)/python -m pytest -n $(WORKERS) -m page tests/page $(ARGS)
 
 test: lint types layers pytest  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)

@@ -73,6 +73,10 @@ class Page:
     def __init__(self, tab: Any) -> None:
         self.tab = tab
         self.errors: list[str] = []
+        self._asked: set[Any] = set()
+        tab.on("request", lambda asked: "/api/" in asked.url and self._asked.add(asked))
+        tab.on("requestfinished", lambda asked: self._asked.discard(asked))
+        tab.on("requestfailed", lambda asked: self._asked.discard(asked))
         tab.on("pageerror", lambda error: self.errors.append(str(error)))
         tab.on("console", lambda said: self._heard(said.type, said.text))
 
@@ -83,6 +87,16 @@ class Page:
     def open(self, address: str, hash: str = "#/runs") -> Page:
         self.tab.goto(f"{address}{hash}")
         self.tab.wait_for_selector("main[id=main] *")
+        return self
+
+    def settled(self) -> Page:
+        """Wait until the page has asked nothing for half a second (a worker keeps "networkidle" from coming)."""
+        quiet, ticks = 0, 0
+        while quiet < 5 and ticks < 600:
+            self.tab.wait_for_timeout(100)
+            ticks += 1
+            quiet = 0 if self._asked else quiet + 1
+        assert quiet == 5, f"still asking after a minute: {[asked.url for asked in self._asked]}"
         return self
 
     def drawn(self, many: int = 1) -> Page:
@@ -96,6 +110,20 @@ class Page:
             arg=many,
         )
         return self
+
+
+@pytest.fixture
+def tab_of(browser: Any) -> Iterator[Callable[[int, int], Page]]:
+    """Opens tabs of any size."""
+    contexts = []
+
+    def make(width: int, height: int) -> Page:
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}))
+        return Page(contexts[-1].new_page())
+
+    yield make
+    for context in contexts:
+        context.close()
 
 
 @pytest.fixture

@@ -51,19 +51,15 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("place", PLACES)
 def test_axe_finds_nothing_serious(
-    browser: Any, serve: Any, looked_at: tuple[Path, str], place: str, screen: str
+    tab_of: Any, serve: Any, looked_at: tuple[Path, str], place: str, screen: str
 ) -> None:
     folder, run = looked_at
     theme, width, height = SCREENS[screen]
-    context = browser.new_context(viewport={"width": width, "height": height})
-    tab = context.new_page()
-    tab.goto(f"{serve(folder)}?theme={theme}#/{place.format(run=run)}")
-    tab.wait_for_selector("main[id=main] *")
-    tab.wait_for_load_state("networkidle")
-    tab.evaluate(AXE.read_text())
-    found = tab.evaluate(
+    page = tab_of(width, height)
+    page.open(f"{serve(folder)}?theme={theme}", f"#/{place.format(run=run)}").settled()
+    page.tab.evaluate(AXE.read_text())
+    found = page.tab.evaluate(
         "async () => (await axe.run()).violations.filter(v => ['serious', 'critical'].includes(v.impact))"
     )
-    context.close()
     told = [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300]) for one in found]
     assert told == []

@@ -71,7 +71,7 @@ def test_markup_out_of_a_run_is_shown_as_text_on_every_page(
     dialogs: list[str] = []
     page.tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     page.open(serve(folder), "#/" + place.format(run=ids[0], key="train/return"))
-    page.tab.wait_for_load_state("networkidle")
+    page.settled()
     assert page.tab.evaluate("window.pwned") is None
     assert dialogs == []
     assert page.tab.evaluate("document.querySelectorAll('img[src=x], svg[onload], main script').length") == 0

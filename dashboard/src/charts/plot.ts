@@ -223,7 +223,7 @@ export class Plot implements Follower {
     pen.textBaseline = "middle";
     for (const end of ends.slice(0, 12)) {
       low = Math.max(low + 12, Math.min(end.py, this.box.bottom));
-      pen.fillText(end.name.length > 15 ? `${end.name.slice(0, 14)}…` : end.name, this.box.right + 5, low, 86);
+      pen.fillText(end.name.length > 16 ? `…${end.name.slice(-15)}` : end.name, this.box.right + 5, low, 86);
     }
   }
 

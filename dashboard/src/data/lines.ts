@@ -63,5 +63,6 @@ export function valueAt(line: Line, x: number): { value: number; index: number }
   const step = xs.length > 1 ? ((xs[xs.length - 1] as number) - (xs[0] as number)) / (xs.length - 1) : Infinity;
   if (Math.abs((xs[index] as number) - x) > step * 3) return null;
   const value = (line.smooth ?? line.y)[index] as number;
+  if (line.seeds && !Number.isFinite(value)) return null; // no seed stands here
   return { value, index };
 }

@@ -103,7 +103,8 @@ export function word(name: string, fallback = ""): ReadonlySignal<string> {
 
 /** A list in the address, its items separated by `~`. */
 export function list(name: string): ReadonlySignal<string[]> {
-  return computed(() => (address.value.words.get(name) ?? "").split("~").filter((item) => item !== ""));
+  return computed(() => (address.value.words.get(name) ?? "").split("~").filter((item) => item !== "").map(open));
 }
 
-export const joined = (items: readonly string[]): string => items.join("~");
+export const joined = (items: readonly string[]): string => items.map((item) => item.replace(/%/g, "%25").replace(/~/g, "%7E")).join("~");
+const open = (item: string): string => item.replace(/%7E/g, "~").replace(/%25/g, "%");

@@ -23,7 +23,7 @@ import { PANELS } from "./panels.tsx";
 
 type Point = NonNullable<typeof cause.value>;
 
-const AROUND = 12; // windows of rows before and behind the point that the charts show
+const AROUND = 6; // windows of rows before and behind the point that the charts show
 const window = signal<number | null>(null);
 
 /** Goes along the rows of the key that was clicked. */
@@ -101,7 +101,7 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
           ) : (
             <b>{found.name}{found.seed === null ? "" : `, seed ${found.seed}`}</b>
           )}{" "}
-          <Status status={found.status} text={`attempt ${found.attempt}`} /> <span class="soft">{clock(found.time)}</span>{" "}
+          <Status status={found.status} text={found.attempt === null ? found.status : `attempt ${found.attempt}`} /> <span class="soft">{clock(found.time)}</span>{" "}
           <span class="soft">{Object.entries(found.clocks).filter(([name]) => name !== found.x).slice(0, 3).map(([name, n]) => `· ${name} ${count(n)} `)}</span>
         </p>
       )}
@@ -118,7 +118,7 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
 /** The keys of that moment, those that left their usual range first. */
 function Moment({ point, found }: { point: Point; found: Found | null }) {
   const name = found ? `${found.name}${found.seed === null ? "" : `, seed ${found.seed}`}` : point.run;
-  const desk = useMemo(() => deskOf(point.run, name, point.x, axisName.peek(), {
+  const desk = useMemo(() => deskOf(point.run, name, point.x, axisName.peek() === "" ? point.x : axisName.peek(), {
     marks,
     look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false }),
     pick: (line, x, key) => { if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false); },
@@ -126,7 +126,8 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
   const near = found?.window ?? 0;
   useEffect(() => {
     if (near <= 0) return;
-    desk.hub.view.value = { x0: point.at - near * AROUND, x1: point.at + near * AROUND };
+    const from = point.at - near * AROUND;
+    desk.hub.view.value = { x0: point.at >= 0 ? Math.max(0, from) : from, x1: point.at + near * AROUND };
     desk.hub.refresh();
     desk.hub.point(point.at, null);
   }, [desk, point.at, near]);

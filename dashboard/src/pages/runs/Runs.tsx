@@ -40,8 +40,7 @@ export function Runs() {
       </Context>
       <main id="main" class={open ? "split cause" : "split"}>
         {!open && <RunsPane />}
-        <ChartsPane />
-        {open && Drawer && <Drawer />}
+        {open && Drawer ? <Drawer /> : <ChartsPane />}
       </main>
     </>
   );

@@ -8,7 +8,7 @@ import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
-import { addressOf, go, say } from "../../state/address.ts";
+import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { hello } from "../../state/here.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
@@ -24,7 +24,7 @@ export function RunsPane() {
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
-    () => [{ id: "name", head: "run", width: "minmax(190px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "34px", cell: (row) => <RowMenu row={row} />, wide: true }],
+    () => [{ id: "name", head: "run", width: "minmax(176px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "34px", cell: (row) => <RowMenu row={row} />, wide: true }],
     [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
@@ -52,7 +52,7 @@ export function RunsPane() {
           {grouped ? "Grouped" : "Group"} <kbd>g</kbd>
         </button>
         <ColumnPicker />
-        <a class={`btn${chosenCount.value > 1 ? " main" : ""}`} href={compareAddress()} aria-label={`Compare the ${chosenCount.value} drawn`}>
+        <a class={`btn${chosenCount.value > 1 ? " main" : ""}`} href={compareAddress()} aria-label={`Compare ${chosenCount.value}, what is drawn`}>
           Compare {chosenCount.value}
         </a>
         <a class="btn phone-only" href="#charts" onClick={(event) => { event.preventDefault(); document.getElementById("charts")?.scrollIntoView(); }}>
@@ -85,7 +85,7 @@ export function RunsPane() {
 
 const see = (first: number, last: number): void => table.see(Math.max(0, first - pinnedRows.peek().length), last);
 
-export const compareAddress = (): string => addressOf("compare", { show: drawn.value.map(({ id, color }) => `${id}.${color}`).join("~") || "-", g: view.grouping.value === "auto" ? "" : view.grouping.value });
+export const compareAddress = (): string => addressOf("compare", { show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-", g: view.grouping.value === "auto" ? "" : view.grouping.value });
 
 function open(row: Row): void {
   if (row.kind === "run") go(addressOf("run", { run: "" }).replace(/^#\/run[^?]*/, `#/run/${encodeURIComponent(row.run)}`));

@@ -57,7 +57,7 @@ export function sayColumns(columns: string[]): void {
   if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
 }
 
-const WIDTHS: Record<string, string> = { status: "82px", spark: "76px", progress: "64px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
+const WIDTHS: Record<string, string> = { status: "84px", spark: "74px", progress: "58px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
 
 export function column(id: string): Column<Row> {
   const metric = /^(last|max|min):(.*)$/s.exec(id);
@@ -66,7 +66,7 @@ export function column(id: string): Column<Row> {
   return {
     id,
     head: <span title={id}>{name}</span>,
-    width: WIDTHS[id] ?? (metric ? "108px" : "88px"),
+    width: WIDTHS[id] ?? (metric ? "96px" : "72px"),
     number: metric !== null || ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) || id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
