@@ -28,7 +28,7 @@ from rollbook.server.rows import (
     shown_rows,
     table_of,
 )
-from rollbook.server.samples import samples_of
+from rollbook.server.samples import near_samples
 from rollbook.server.schemas.points import (
     CauseAnswer,
     CauseAsk,
@@ -76,7 +76,6 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
     table = with_outcome(hall, row)
     episodes = near(table, axis_values(table, clock, began), place, window, ask.rows, "episode_id")
     shown_ids = {str(cells.get("episode_id")) for cells in episodes.rows}
-    samples = samples_of(hall, row)
     log_name, log = _log(row, moment.time)
     return CauseAnswer(
         run=row.key,
@@ -95,7 +94,7 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
         alerts=[a for a in alerts_of(hall, row, clock) if isinstance(a.x, float) and abs(a.x - place) <= window],
         episodes=episodes,
         films=_films(hall, row, clock, place, window, shown_ids, began),
-        samples=near(samples, axis_values(samples, clock, began), place, window, ask.rows, "sample_id", 160),
+        samples=near_samples(hall, row, clock, place, window, ask.rows),
         checkpoint=_checkpoints(hall, row, clock, place, began),
         timings=_timings(hall, row, moment.time),
         text=_texts(hall, row, clock, place, window, began),

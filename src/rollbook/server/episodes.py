@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.book.expressions import condition
 from rollbook.errors import UnknownKey
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.catalogue import RunRow
@@ -122,7 +123,7 @@ def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
         conditions.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
     conditions += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
     if ask.where and ask.where.strip():
-        conditions.append(f"(\n{ask.where}\n)")
+        conditions.append(condition(ask.where).text)
     order = order_by(ask.sort, table.column_names) or " order by time desc"
     with Locked(hall.limits, {"episodes": table}) as db:
         where = f" where {' and '.join(conditions)}" if conditions else ""

@@ -1,28 +1,38 @@
 """DuckDB behind a lock: it sees the tables it is given and nothing else, and ends in time.
 
-No file, no other database, no extension and no setting can be reached; memory, threads and time are bounded.
+Large sealed tables are scanned where they lie, so that memory does not grow with their rows. A query that names a file,
+a function that reads one, another database, an extension or a setting is refused; memory, threads and time are bounded.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from rollbook.errors import BadInput, did_you_mean
+from rollbook.book.book import Book
+from rollbook.book.scan import Scan, literal, quoted, scan_of
+from rollbook.errors import BadInput, Damaged, did_you_mean
+from rollbook.server.catalogue import RunRow
+from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort
 from rollbook.server.settings import Limits
 
-__all__ = ["Locked", "order_by", "quoted"]
+__all__ = ["Locked", "order_by", "quoted", "with_tables"]
+
+T = TypeVar("T")
+_TRIES = 3
 
 _CONFIG = {
-    "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -32,16 +42,30 @@ _CONFIG = {
 _LONGEST = 20_000
 
 
+_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
+"""The only functions that may stand where a table does; others read files, settings or catalogues."""
+
+_NAME = re.compile(r"\w+")
+
+
+class FilesMoved(Exception):
+    """Parts were merged or removed while they were scanned: ask anew."""
+
+
 class Locked:
     """A database for one request.
 
     Args:
       limits: how much it may take.
-      tables: what it sees, by name.
+      tables: what it sees, by name: Arrow tables, or scans of sealed parts.
+      folder: where the parts of scans lie.
+    Attributes:
+      columns: of each table.
     """
 
-    def __init__(self, limits: Limits, tables: Mapping[str, Any]) -> None:
-        self._limits, self._tables = limits, tables
+    def __init__(self, limits: Limits, tables: Mapping[str, pa.Table | Scan], folder: str = "") -> None:
+        self._limits, self._tables, self._folder = limits, tables, folder
+        self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
         self._connection: Any = None
         self._until = 0.0
 
@@ -49,9 +73,13 @@ class Locked:
         megabytes = max(64, self._limits.sql_bytes >> 20)
         self._connection = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
         _set_if_known(self._connection, "python_enable_replacements", "false")
-        for name, table in self._tables.items():
-            self._connection.register(name, table)
+        self._connection.execute("set TimeZone = 'UTC'")
+        if any(isinstance(table, Scan) and table.queries for table in self._tables.values()):
+            self._connection.execute(f"set allowed_directories = [{literal(os.path.abspath(self._folder) + os.sep)}]")
+        self._connection.execute("set enable_external_access = false")
         self._connection.execute("set lock_configuration = true")
+        for name, table in self._tables.items():
+            self._show(name, table)
         self._until = time.monotonic() + self._limits.sql_seconds
         return self
 
@@ -59,6 +87,45 @@ class Locked:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+    def _show(self, name: str, table: pa.Table | Scan) -> None:
+        """Have a table seen under its name."""
+        if not isinstance(table, Scan):
+            self._connection.register(name, table)
+            return
+        rest = f"rest of {name}"
+        self._connection.register(rest, table.rest)
+        together = " union all by name ".join([*table.queries, f"select * from {quoted(rest)}"])
+        columns = ", ".join(map(quoted, table.columns))
+        try:
+            self._connection.execute(f"create temp view {quoted(name)} as select {columns} from ({together})")
+        except duckdb.IOException as err:
+            raise FilesMoved(str(err)) from None
+
+    def view(self, name: str, query: str) -> None:
+        """Have the answer to a query of ours seen under a name."""
+        self._connection.execute(f"create or replace temp view {quoted(name)} as {query}")
+
+    def _check(self, query: str) -> None:
+        """Refuse whatever names more than the tables that are shown.
+
+        Raises:
+          BadInput: it does.
+        """
+        (said,) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
+        tree = json.loads(said)
+        if tree.get("error"):  # what cannot be read: DuckDB says it better when it is asked to run it
+            return
+        for node in _nodes(tree):
+            kind = node.get("type")
+            if kind == "TABLE_FUNCTION":
+                function = str((node.get("function") or {}).get("function_name", "")).lower()
+                if function not in _FUNCTIONS:
+                    raise BadInput(f"{function}() is not answered here: a query sees the tables of the runs alone")
+            elif kind == "BASE_TABLE":
+                name = str(node.get("table_name", ""))
+                if not _NAME.fullmatch(name) or node.get("schema_name") or node.get("catalog_name"):
+                    raise BadInput(f"{name!r:.80} is no table of a run: {', '.join(self._tables) or 'none was named'}")
 
     def table(self, query: str, values: Sequence[Any] = (), limit: int | None = None) -> pa.Table:
         """The answer to one SELECT.
@@ -77,6 +144,7 @@ class Locked:
             statements = self._connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise BadInput("one SELECT is answered here, and nothing else. Tables can be read, not changed")
+            self._check(query)
             watch.start()
             answer = (
                 self._connection.execute(statements[0], list(values))
@@ -84,6 +152,8 @@ class Locked:
                 else self._connection.execute(statements[0])
             )
             return _arrow(answer, limit)
+        except duckdb.IOException as err:
+            raise FilesMoved(str(err)) from None
         except duckdb.InterruptException:
             raise Refused(
                 "timeout",
@@ -111,6 +181,36 @@ class Locked:
     def _interrupt(self, ended: threading.Event) -> None:
         if not ended.wait(max(0.05, self._until - time.monotonic())):
             self._connection.interrupt()
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed query."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+
+
+def _scan(book: Book, name: str, attempts: str) -> Scan:
+    return book.files.read([name], lambda found: scan_of(name, found[name], book.context(found[name], attempts)))
+
+
+def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
+    """What `work` finds in tables of a run, from the start again where their files moved under it."""
+    for tries in range(_TRIES):
+        with hall.book(row) as book:
+            scans = {name: _scan(book, name, attempts) for name in names}
+        try:
+            with Locked(hall.limits, scans, os.path.join(row.folder, "data")) as db:
+                return work(db)
+        except FilesMoved as err:
+            if tries + 1 == _TRIES:
+                raise Damaged(f"{row.folder}: its files were gone or damaged while they were read: {err}") from None
+    raise AssertionError("unreachable")
 
 
 def _arrow(answer: Any, limit: int | None) -> pa.Table:
@@ -143,11 +243,6 @@ def _place(err: Exception) -> int | None:
         if line.strip() == "^" and number and lines[number - 1].startswith("LINE "):
             return max(0, line.index("^") - lines[number - 1].index(":") - 2)
     return None
-
-
-def quoted(name: str) -> str:
-    """A name as SQL takes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:

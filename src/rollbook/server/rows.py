@@ -140,9 +140,20 @@ def _around_time(book: Any, keys: list[str] | None, middle: float) -> pa.Table |
 
 
 def near(
-    table: pa.Table, places: NDArray, at: float, window: float, rows: int, id_column: str, longest: int = 300
+    table: pa.Table,
+    places: NDArray,
+    at: float,
+    window: float,
+    rows: int,
+    id_column: str,
+    longest: int = 300,
+    total: int | None = None,
 ) -> NearTable:
-    """The rows of a table that lie within a window around a place, the nearest first chosen, in their order."""
+    """The rows of a table that lie within a window around a place, the nearest first chosen, in their order.
+
+    Args:
+      total: how many there are, where the table holds only the nearest of them.
+    """
     distance = np.abs(places - at)
     inside = np.flatnonzero(distance <= window)
     nearest = None
@@ -155,7 +166,7 @@ def near(
     return NearTable(
         columns=columns_of(_without_identity(picked)),
         rows=shown_rows(picked, places[chosen], longest),
-        total_in_window=len(inside),
+        total_in_window=len(inside) if total is None else total,
         nearest=nearest,
     )
 

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
-from rollbook.server.locked_sql import Locked, order_by, quoted
+from rollbook.server.locked_sql import Locked, order_by, quoted, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import (
     IDENTITY,
     axis_values,
     clocks_of,
     default_axis,
+    near,
     row_id,
     seconds_column,
     shown_rows,
-    table_of,
 )
 from rollbook.server.schemas.points import (
     GroupAnswer,
     HistoryAnswer,
     HistoryGroup,
     HistoryPoint,
+    NearTable,
     NoveltyAnswer,
     NoveltyPoint,
     OneSampleAnswer,
@@ -46,8 +48,11 @@ from rollbook.server.schemas.points import (
     UnusedAsk,
 )
 from rollbook.server.series import check_points, started
+from rollbook.storage.layout import table_names
 
-__all__ = ["ENDPOINTS", "samples_of"]
+__all__ = ["ENDPOINTS", "asked", "near_samples"]
+
+T = TypeVar("T")
 
 _CUT = 300
 _MOST_WORDS = 12
@@ -63,20 +68,23 @@ _TOKEN_NUMBERS = {
 }
 
 
-def samples_of(hall: Hall, row: RunRow, attempts: str = "effective") -> pa.Table:
-    """The samples of a run; with their advantages where these came later and lie in a table of their own."""
-    table = table_of(hall, row, "samples", attempts)
-    if "advantage" in table.column_names or not table.num_rows:
-        return table
-    try:
-        late = table_of(hall, row, "advantages", attempts)
-    except BadInput:  # there is no such table
-        return table
-    if not late.num_rows or not {"sample_id", "advantage"} <= set(late.column_names):
-        return table
-    by_id = dict(zip(late["sample_id"].to_pylist(), late["advantage"].to_pylist(), strict=True))
-    cells = [by_id.get(identity) for identity in table["sample_id"].to_pylist()]
-    return table.append_column("advantage", pa.array(cells, pa.float64()))
+def asked(hall: Hall, row: RunRow, work: Callable[[Locked, list[str]], T], attempts: str = "effective") -> T:
+    """What `work` finds in the view `samples`, whose columns it is told.
+
+    The samples are scanned where they lie. Advantages that came later, in a table of their own, stand beside them.
+    """
+    names = ["samples", *(["advantages"] if "advantages" in table_names(row.folder) else [])]
+
+    def joined(db: Locked) -> T:
+        columns = db.columns["samples"]
+        if "advantages" in names and "advantage" not in columns and "sample_id" in columns:
+            late = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
+            db.view("seen", f"select samples.*, late.advantage from samples left join ({late}) late using (sample_id)")
+            return work(db, [*columns, "advantage"])
+        db.view("seen", "select * from samples")
+        return work(db, columns)
+
+    return with_tables(hall, row, names, attempts, joined)
 
 
 def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
@@ -86,40 +94,44 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
             "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
         )
     row = hall.row(ask.run)
-    table = samples_of(hall, row, ask.attempts)
-    names = table.column_names
-    conditions, values = _searched(table, ask.search)
-    if ask.where and ask.where.strip():
-        conditions.append(f"(\n{ask.where}\n)")
-    where = f" where {' and '.join(conditions)}" if conditions else ""
-    source = _unique(names) if ask.unique else "samples"
-    default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
-    order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
-    with Locked(hall.limits, {"samples": table}) as db:
-        matched = (
-            db.table(f"select count(*) as n from {source}{where}", values)["n"][0].as_py()
-            if where or ask.unique
-            else table.num_rows
-        )
+
+    def work(db: Locked, names: list[str]) -> tuple[int, int, pa.Table]:
+        conditions, values = _searched(db, ask.search)
+        if ask.where and ask.where.strip():
+            conditions.append(condition(ask.where).text)
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        source = _unique(names) if ask.unique else "seen"
+        default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
+        order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
+        total = _count(db, "select count(*) as n from samples")
+        matched = _count(db, f"select count(*) as n from {source}{where}", values) if where or ask.unique else total
         found = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
+        return total, matched, found
+
+    total, matched, found = asked(hall, row, work, ask.attempts)
     shown = [name for name in ask.columns if name in found.column_names] if ask.columns is not None else None
     return SamplesAnswer(
-        total=table.num_rows,
-        matched=int(matched),
+        total=total,
+        matched=matched,
         offset=ask.offset,
         columns=columns_of(found.select([name for name in found.column_names if name not in IDENTITY])),
         rows=_sample_rows(found, shown, _CUT),
     )
 
 
-def _searched(table: pa.Table, search: str | None) -> tuple[list[str], list[str]]:
+def _count(db: Locked, query: str, values: Sequence[Any] = ()) -> int:
+    return int(db.table(query, values)["n"][0].as_py())
+
+
+def _searched(db: Locked, search: str | None) -> tuple[list[str], list[str]]:
     """Conditions, with their values, that each word occurs in some text."""
     words = (search or "").split()
     if not words:
         return [], []
     if len(words) > _MOST_WORDS:
         raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
-    texts = [column.name for column in columns_of(table) if column.type == "text" and column.name not in IDENTITY]
+    empty = db.table("select * from seen limit 0")
+    texts = [column.name for column in columns_of(empty) if column.type == "text" and column.name not in IDENTITY]
     if not texts:
         return ["false"], []
     whole = "lower(concat_ws(' ', " + ", ".join(quoted(name) for name in texts) + "))"
@@ -129,7 +141,7 @@ def _searched(table: pa.Table, search: str | None) -> tuple[list[str], list[str]
 def _unique(names: Sequence[str]) -> str:
     from rollbook.book.sql import unique_samples
 
-    return unique_samples(names)
+    return unique_samples(names).replace(" from samples window ", " from seen window ")
 
 
 def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:
@@ -140,32 +152,33 @@ def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | No
     return found
 
 
-def _one(hall: Hall, row: RunRow, identity: str) -> tuple[pa.Table, pa.Table]:
-    """(all samples, the row of that name)."""
-    table = samples_of(hall, row, "all")
+def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
+    """The sample of that name."""
     parts = identity.split(":")
-    if len(parts) != 4 or not table.num_rows:
-        raise Refused("not_found", f"there is no sample {identity!r:.80}", "Look at the table of samples.")
-    conditions, values = [], []
-    for name, said in zip(("writer", "lane", "seq", "index"), parts, strict=True):
-        if name not in table.column_names:
-            continue
-        if said == "":
-            conditions.append(f"{quoted(name)} is null")
-        else:
-            conditions.append(f"cast({quoted(name)} as varchar) = ?")
-            values.append(said)
-    with Locked(hall.limits, {"samples": table}) as db:
-        found = db.table(f"select * from samples where {' and '.join(conditions)} limit 1", values)
+    missing = Refused("not_found", f"there is no sample {identity!r:.80}", "Look at the table of samples.")
+    if len(parts) != 4:
+        raise missing
+
+    def work(db: Locked, names: list[str]) -> pa.Table:
+        conditions, values = ["true"], []
+        for name, said in zip(("writer", "lane", "seq", "index"), parts, strict=True):
+            if name in names and said == "":
+                conditions.append(f"{quoted(name)} is null")
+            elif name in names:
+                conditions.append(f"cast({quoted(name)} as varchar) = ?")
+                values.append(said)
+        return db.table(f"select * from seen where {' and '.join(conditions)} limit 1", values)
+
+    found = asked(hall, row, work, "all")
     if not found.num_rows:
-        raise Refused("not_found", f"there is no sample {identity!r:.80}", "Look at the table of samples.")
-    return table, found
+        raise missing
+    return found
 
 
 def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
     """One sample, its texts whole."""
     row = hall.row(ask.run)
-    _, found = _one(hall, row, ask.id)
+    found = _one(hall, row, ask.id)
     (cells,) = found.to_pylist()
     (shown,) = _sample_rows(found, None, None)
     with hall.book(row) as book:
@@ -200,20 +213,17 @@ def _tokens(cells: dict[str, Any]) -> Tokens | None:
 def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
     """The completions of one prompt at one moment."""
     row = hall.row(ask.run)
-    table, found = _one(hall, row, ask.id)
+    found = _one(hall, row, ask.id)
     (cells,) = found.to_pylist()
-    names = [n for n in ("group", "batch", "attempt") if n in table.column_names and cells.get(n) is not None]
+    names = [n for n in ("group", "batch", "attempt") if cells.get(n) is not None]
     if "group" not in names:
-        names = [n for n in ("prompt", "batch", "attempt") if n in table.column_names and cells.get(n) is not None]
+        names = [n for n in ("prompt", "batch", "attempt") if cells.get(n) is not None]
     if "batch" not in names:
         names.append("time")
     conditions = " and ".join(f"{quoted(name)} = ?" for name in names)
-    order = ", ".join(quoted(name) for name in ("seq", "index") if name in table.column_names)
-    with Locked(hall.limits, {"samples": table}) as db:
-        rows = db.table(
-            f"select * from samples where {conditions} order by {order} limit {_MOST_IN_GROUP}",
-            [cells[n] for n in names],
-        )
+    order = ", ".join(quoted(name) for name in ("seq", "index") if name in found.column_names)
+    query = f"select * from seen where {conditions} order by {order} limit {_MOST_IN_GROUP}"
+    rows = asked(hall, row, lambda db, _: db.table(query, [cells[name] for name in names]), "all")
     with hall.book(row) as book:
         clocks = book.clocks
     rewards = _numbers(rows, reward_column(rows.column_names))
@@ -251,25 +261,19 @@ def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
     """One prompt (or item) over all of training."""
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
-    _, found = _one(hall, row, ask.id)
+    found = _one(hall, row, ask.id)
     (cells,) = found.to_pylist()
-    table = samples_of(hall, row)
-    by = next(
-        (
-            n
-            for n in ("prompt", "group", "content", "sample_id")
-            if n in table.column_names and cells.get(n) is not None
-        ),
-        None,
-    )
+    by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
     if by is None:
         raise Refused("not_found", "this sample has neither prompt, group nor id to be found again by")
-    order = ", ".join(quoted(name) for name in ("time", "seq", "index") if name in table.column_names)
-    with Locked(hall.limits, {"samples": table}) as db:
-        seen = int(db.table(f"select count(*) as n from samples where {quoted(by)} = ?", [cells[by]])["n"][0].as_py())
-        rows = db.table(
-            f"select * from samples where {quoted(by)} = ? order by {order} limit {_MOST_POINTS}", [cells[by]]
-        )
+    order = ", ".join(quoted(name) for name in ("time", "seq", "index") if name in found.column_names)
+    same = f"from seen where {quoted(by)} = ?"
+
+    def work(db: Locked, _: list[str]) -> tuple[int, pa.Table]:
+        seen = _count(db, f"select count(*) as n {same}", [cells[by]])
+        return seen, db.table(f"select * {same} order by {order} limit {_MOST_POINTS}", [cells[by]])
+
+    seen, rows = asked(hall, row, work)
     places, times = axis_values(rows, x, started(row)), seconds_column(rows)
     rewards, advantages = _numbers(rows, reward_column(rows.column_names)), _numbers(rows, "advantage")
     batches = rows["batch"].to_pylist() if "batch" in rows.column_names else [None] * rows.num_rows
@@ -320,45 +324,83 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
     check_points(ask.points, 2_000)
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
-    table = table_of(hall, row, "samples")
-    places = axis_values(table, x, started(row))
-    if not table.num_rows or not np.isfinite(places).any() or "is_new" not in table.column_names:
-        return NoveltyAnswer(x=plain(x), points=[])
-    new = np.array([bool(cell) for cell in table["is_new"].to_pylist()])
-    finite = np.isfinite(places)
-    low, high = float(places[finite].min()), float(places[finite].max())
-    width = (high - low) / ask.points or 1.0
-    stretch = np.clip(((places[finite] - low) / width).astype(np.int64), 0, ask.points - 1)
-    rows = np.bincount(stretch, minlength=ask.points)
-    fresh = np.bincount(stretch, weights=new[finite], minlength=ask.points).astype(np.int64)
+    place, shift = _place(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> pa.Table | None:
+        if "is_new" not in names or (x not in ("time", "relative") and x not in names):
+            return None
+        rows = f"(select {place} as x, is_new from seen where {place} is not null)"
+        ends = db.table(f"select min(x) as low, max(x) as high from {rows}").to_pylist()[0]
+        if ends["low"] is None:
+            return None
+        width = (ends["high"] - ends["low"]) / ask.points or 1.0
+        number = f"least({ask.points - 1}, floor((x - ?) / ?))"
+        counted = f"select {number} as number, count(*) as rows, count(*) filter (is_new) as new from {rows} group by 1"
+        query = f"select ? + (number + 0.5) * ? as x, rows, new from ({counted}) order by 1"
+        return db.table(query, [ends["low"], width, ends["low"], width])
+
+    found = asked(hall, row, work)
     return NoveltyAnswer(
         x=plain(x),
         points=[
             NoveltyPoint(
-                x=low + (n + 0.5) * width,
-                rows=int(rows[n]),
-                new=int(fresh[n]),
-                repeated=int(rows[n] - fresh[n]),
-                share_new=float(fresh[n] / rows[n]),
+                x=cells["x"] - shift,
+                rows=cells["rows"],
+                new=cells["new"],
+                repeated=cells["rows"] - cells["new"],
+                share_new=cells["new"] / cells["rows"],
             )
-            for n in np.flatnonzero(rows)
+            for cells in (found.to_pylist() if found is not None else ())
         ],
     )
+
+
+def _place(x: str, began: float) -> tuple[str, float]:
+    """(where a row stands, in SQL; what is to be taken off it)."""
+    if x in ("time", "relative"):
+        return "epoch_us(time) / 1e6", began if x == "relative" else 0.0
+    return f"cast({quoted(x)} as double)", 0.0
+
+
+def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
+    """The samples that lie near a point of an axis."""
+    place, shift = _place(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> tuple[int, pa.Table]:
+        if not names or (x not in ("time", "relative") and x not in names):
+            return 0, db.table("select * from seen limit 0")
+        values = [at + shift, window]
+        away = f"abs({place} - ?)"
+        total = _count(db, f"select count(*) as n from seen where {away} <= ?", values)
+        query = f"select * from seen where {place} is not null order by {away} limit {rows if total else 1}"
+        return total, db.table(query, [at + shift])
+
+    total, found = asked(hall, row, work)
+    places = axis_values(found, x, started(row))
+    return near(found, places, at, window, rows, "sample_id", 160, total)
 
 
 def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
     """What became of the groups of one batch: which were trained on, and which taught nothing."""
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
-    table = samples_of(hall, row)
-    if not table.num_rows or "group" not in table.column_names:
+    place, shift = _place(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> pa.Table | None:
+        if "group" not in names or (x not in ("time", "relative") and x not in names):
+            return None
+        chosen = (
+            f"select max({place}) from seen"
+            if ask.at is None
+            else f"select {place} from seen order by abs({place} - ?) limit 1"
+        )
+        given = [] if ask.at is None else [ask.at + shift]
+        return db.table(f"select * from seen where {place} = ({chosen})", given)
+
+    here = asked(hall, row, work)
+    if here is None or not here.num_rows:
         return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
-    places = axis_values(table, x, started(row))
-    if not np.isfinite(places).any():
-        return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
-    nearest = int(np.nanargmax(places) if ask.at is None else np.nanargmin(np.abs(places - ask.at)))
-    at = float(places[nearest])
-    here = table.take(pa.array(np.flatnonzero(places == at), pa.int64()))
+    at = float(axis_values(here, x, started(row))[0])
     groups: dict[Any, list[dict[str, Any]]] = {}
     for cells in here.to_pylist():
         groups.setdefault(cells.get("group"), []).append(cells)

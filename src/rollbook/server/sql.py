@@ -10,7 +10,7 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, in_seconds, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
-from rollbook.server.locked_sql import Locked
+from rollbook.server.locked_sql import Locked, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import table_of
 from rollbook.server.schemas.places import SqlAnswer, SqlAsk
@@ -31,9 +31,12 @@ def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:
     if len(ask.runs) > _MOST_RUNS:
         raise Refused("too_large", f"{len(ask.runs)} runs; SQL looks at {_MOST_RUNS} at most")
     rows = hall.rows(ask.runs)
-    tables = {name: _together(hall, rows, name) for name in named_tables(ask.query, TABLES)}
-    with Locked(hall.limits, tables) as db:
-        found = db.table(ask.query, limit=ask.limit + 1)
+    names = named_tables(ask.query, TABLES)
+    if len(rows) == 1:
+        found = with_tables(hall, rows[0], names, "effective", lambda db: db.table(ask.query, limit=ask.limit + 1))
+    else:
+        with Locked(hall.limits, {name: _together(hall, rows, name) for name in names}) as db:
+            found = db.table(ask.query, limit=ask.limit + 1)
     more = found.num_rows > ask.limit
     shown = in_seconds(found.slice(0, ask.limit))
     columns = [shown.column(n).to_pylist() for n in range(shown.num_columns)]
@@ -45,9 +48,7 @@ def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:
 
 
 def _together(hall: Hall, rows: list[RunRow], name: str) -> pa.Table:
-    """A table of one run, or of all with the columns run, run_name and seed."""
-    if len(rows) == 1:
-        return _table(hall, rows[0], name)
+    """A table of all runs, with the columns run, run_name and run_seed."""
     parts = []
     for row in rows:
         table = _table(hall, row, name)
