@@ -25,7 +25,7 @@ from rollbook.seal.folder import seal
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "disk-format.md").read_text("utf-8")
-OLD = Path(__file__).with_name("format_one")
+OLD = Path(__file__).parent / "fixtures" / "format_one"
 RECIPES = {
     name: next(
         code

@@ -17,7 +17,7 @@ from rollbook.seal.folder import seal
 
 duckdb = pytest.importorskip("duckdb")
 
-OLD = Path(__file__).with_name("format_one")
+OLD = Path(__file__).parent / "fixtures" / "format_one"
 ROW = ["writer", "lane", "seq", "index"]
 
 
