@@ -575,6 +575,15 @@ class Book:
         keys = [key] if isinstance(key, str) else list(key)
         return picture_of(self, [word for word in keys if word], x=x, chart=chart, theme=theme, options=options)
 
+    def trace(self, path: str | os.PathLike[str]) -> str:
+        """Write the timings in the Chrome trace format, for https://ui.perfetto.dev or chrome://tracing.
+
+        A span a call, nested as the stages were, with its clocks; checkpoints and alerts as instants. Returns the path.
+        """
+        from rollbook.book.trace import write_trace
+
+        return write_trace(self, path)
+
     # -- what the methods above stand on
 
     def _stamp(self) -> tuple[int, int]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from rollbook.book.asked import ChartTables
 from rollbook.book.series import Series
+from rollbook.book.table_charts import episodes, histograms, marks_along, novelty, rewards, stages, timeline
 from rollbook.errors import BadInput, UnknownKey, UnknownOption, did_you_mean
-from rollbook.plots import Line, Mark, Panel, Picture, Trace, draw
+from rollbook.plots import Line, Panel, Picture, Trace, draw
 from rollbook.plots._registry import chart_named, options_of
-from rollbook.storage.columns import to_numpy
 
 __all__ = ["picture_of"]
 
@@ -22,7 +22,6 @@ NDArray = npt.NDArray[Any]
 Options = dict[str, Any]
 
 _POINTS = 1000
-_MOST_MARKED = 2_000
 
 
 def picture_of(
@@ -54,9 +53,15 @@ def _curves(book: ChartTables, keys: list[str], x: str | None, points: int = _PO
         if each.axis != axis:
             same[key] = book.series(key, x=axis, points=points)
     lines = tuple(_line(key, each) for key, each in same.items())
-    return Panel(
-        title, axis, lines, _ghosts(book, keys, axis), _marks(book, axis) if marks else (), _remarks(same)
-    )  # fmt: skip
+    marked = marks_along(book, axis) if marks else ()
+    return Panel(title, axis, lines, _ghosts(book, keys, axis), marked, _remarks(same))
+
+
+def _small_multiples(
+    book: ChartTables, keys: list[str], x: str | None, points: int = _POINTS, marks: bool = True
+) -> list[Panel]:
+    """A panel a key."""
+    return [replace(_curves(book, [key], x, points, marks), title=key) for key in keys]
 
 
 def _series(book: ChartTables, keys: list[str], x: str | None, points: int) -> dict[str, Series]:
@@ -115,46 +120,14 @@ def _ghosts(book: ChartTables, keys: list[str], axis: str) -> tuple[Trace, ...]:
     return tuple(ghosts)
 
 
-def _marks(book: ChartTables, axis: str) -> tuple[Mark, ...]:
-    """Checkpoints that are still kept, and alerts, where they know the axis."""
-    marks = []
-    checkpoints = book.checkpoints("effective")
-    gone = {row["checkpoint_id"] for row in _dicts(checkpoints, ("checkpoint_id", "kept")) if row["kept"] is False}
-    for row, x in zip(_dicts(checkpoints, ("checkpoint_id", "is_best")), along(checkpoints, axis), strict=True):
-        if np.isfinite(x) and row["checkpoint_id"] not in gone:
-            marks.append(Mark(float(x), "best" if row.get("is_best") else "checkpoint"))
-    alerts = book.alerts("effective")
-    for row, x in zip(_dicts(alerts, ("rule",)), along(alerts, axis), strict=True):
-        if np.isfinite(x):
-            marks.append(Mark(float(x), "alert", str(row.get("rule") or "")))
-    return tuple(marks[:_MOST_MARKED])
-
-
-# -- what several charts need
-
-
-def along(table: pa.Table, axis: str) -> NDArray:
-    """Where the rows of a table stand on an axis ("time": unix seconds); NaN where they do not know it."""
-    if axis == "time" and "time" in table.column_names:
-        return to_numpy(table["time"])[0].astype("datetime64[ns]").astype(np.int64) / 1e9
-    return column(table, axis)
-
-
-def column(table: pa.Table, name: str) -> NDArray:
-    """Numbers of a column, NaN where a row has none; all NaN if there is no such column."""
-    if name not in table.column_names:
-        return np.full(table.num_rows, np.nan)
-    cells = table[name].to_pylist()
-    return np.array(
-        [float(c) if isinstance(c, (int, float)) and not isinstance(c, bool) else np.nan for c in cells], np.float64
-    )
-
-
-def _dicts(table: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
-    there = [name for name in names if name in table.column_names]
-    rows: list[dict[str, Any]] = table.select(there).to_pylist() if there else [{} for _ in range(table.num_rows)]
-    return [{name: row.get(name) for name in names} for row in rows]
-
-
-_MAKERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {"curves": (_curves, ("points", "marks"))}
+_MAKERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "curves": (_curves, ("points", "marks")),
+    "small_multiples": (_small_multiples, ("points", "marks")),
+    "stages": (stages, ("points",)),
+    "timeline": (timeline, ("since", "until")),
+    "histograms": (histograms, ()),
+    "episodes": (episodes, ()),
+    "novelty": (novelty, ("points",)),
+    "rewards": (rewards, ("points", "stage")),
+}
 """Chart -> (what makes its data, the options that this takes)."""

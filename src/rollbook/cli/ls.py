@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rollbook.cli.find import dir_option, format_options, runs_below
 from rollbook.cli.fitted import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
+
+if TYPE_CHECKING:
+    from rollbook.runs.run_set import RunSet
 
 
 @click.command()
@@ -18,8 +21,23 @@ from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, sec
 @click.option(
     "--limit", default=50, type=click.IntRange(min=1), show_default=True, help="How many at most, newest first."
 )
+@click.option("--columns", default=None, help='Which columns, such as "seed,config.lr,summary.best".')
+@click.option(
+    "--metric", "-m", "metrics", multiple=True, help='A result as a column: "test/return" or "test/return=best".'
+)
+@click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
 @format_options
-def ls(folder: str | None, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
+def ls(
+    folder: str | None,
+    root: str,
+    where: str | None,
+    limit: int,
+    columns: str | None,
+    metrics: tuple[str, ...],
+    sort: str | None,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
     """List the runs below a folder, newest first.
 
     CSV has each setting of the configuration as a column, JSON all of run.json that a listing knows.
@@ -28,6 +46,7 @@ def ls(folder: str | None, root: str, where: str | None, limit: int, as_json: bo
     Examples:
       rollbook ls
       rollbook ls results --where "seed == 3"
+      rollbook ls --columns seed,config.algo --metric test/return=best --sort -test/return
       rollbook ls --json | jq '.[].path'
     """
     root = folder or root
@@ -38,6 +57,9 @@ def ls(folder: str | None, root: str, where: str | None, limit: int, as_json: bo
         return
     if where:
         runs = runs.where(where)
+    if columns or metrics or sort:
+        _chosen(runs, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
+        return
     shown = runs.newest(limit)
     if as_csv:
         print_arrow(shown.table(), as_csv=True)
@@ -50,6 +72,38 @@ def ls(folder: str | None, root: str, where: str | None, limit: int, as_json: bo
             remark(f"left out: {clean(problem)}")
     if len(runs) > limit:
         remark(f"… {len(runs) - limit:,} older runs; --limit shows them")
+
+
+def _chosen(
+    runs: RunSet, columns: str | None, metrics: tuple[str, ...], sort: str | None, limit: int, *, as_json: bool,
+    as_csv: bool,
+) -> None:  # fmt: skip
+    """The columns that were asked for, by `RunSet.table`, sorted."""
+    wanted = [name.strip() for name in (columns or "").split(",") if name.strip()] or ["status", "seed"]
+    keys = [metric.partition("=")[0] for metric in metrics]
+    ways = {key: metric.partition("=")[2] or "last" for key, metric in zip(keys, metrics, strict=True)}
+    name = (sort or "").removeprefix("-")
+    extra = [name] if name and name not in (*wanted, *ways) else []
+    ordered = runs.newest()
+    table = ordered.table([*wanted, *extra], ways or None)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row, about in zip(rows, ordered.rows(), strict=True):
+        row["run"], row["id"] = f"{about['project']}/{about['name']}", about["id"]
+    if name:
+        rows = sorted(rows, key=lambda row: _order(row.get(name)), reverse=bool(sort and sort.startswith("-")))
+        rows = [row for row in rows if row.get(name) is not None] + [row for row in rows if row.get(name) is None]
+    names = list(dict.fromkeys(["id", *table.column_names, "run"]))
+    if as_json or as_csv:
+        print_rows(rows[:limit], as_json=as_json, as_csv=as_csv, columns=names)
+        return
+    print_fitted(rows[:limit], names, width=terminal_width(), hint="--json and --csv show all columns")
+    if len(rows) > limit:
+        remark(f"… {len(rows) - limit:,} more runs; --limit shows them")
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    """Numbers before texts, so that a column of both can be sorted."""
+    return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 
 
 _COLUMNS = ("run", "id", "status", "seed", "begun", "took", "attempts", "tags")

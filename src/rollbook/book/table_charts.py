@@ -1,0 +1,270 @@
+"""What the charts of a run's tables show: timings, histograms, episodes, samples, rewards, and marks along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rollbook.book.asked import ChartTables
+from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
+from rollbook.storage.columns import to_numpy
+
+__all__ = [
+    "column", "episodes", "histograms", "marks_along", "moments", "novelty", "rewards", "stages", "timeline",
+]  # fmt: skip
+
+NDArray = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+_STRETCHES = 120
+_RECENT_SPANS = 400
+_MOST_MARKED = 2_000
+
+
+def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
+    """Checkpoints that are still kept, and alerts, where they know the axis."""
+    marks = []
+    checkpoints = book.checkpoints("effective")
+    ids, kept = _texts(checkpoints, "checkpoint_id"), _texts(checkpoints, "kept")
+    gone = {name for name, still in zip(ids, kept, strict=True) if still == "False"}
+    for name, best, x in zip(ids, _texts(checkpoints, "is_best"), along(checkpoints, axis), strict=True):
+        if np.isfinite(x) and name not in gone:
+            marks.append(Mark(float(x), "best" if best == "True" else "checkpoint"))
+    alerts = book.alerts("effective")
+    for rule, x in zip(_texts(alerts, "rule"), along(alerts, axis), strict=True):
+        if np.isfinite(x):
+            marks.append(Mark(float(x), "alert", rule))
+    return tuple(marks[:_MOST_MARKED])
+
+
+def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STRETCHES) -> Stack:
+    """Seconds of each stage without those of the stages inside of it, by stretches of the axis."""
+    table = book.timings()
+    title = f"{book.project}/{book.name}: time per stage"
+    axis = _axis_of(book, table, x)
+    places, names, seconds = along(table, axis), _texts(table, "name"), column(table, "seconds")
+    known = np.isfinite(places) & np.isfinite(seconds)
+    if not known.any():
+        return Stack(title, axis, "seconds", np.zeros(0), (), np.zeros((0, 0)))
+    labels = list(dict.fromkeys(names))
+    number = {name: n for n, name in enumerate(labels)}
+    which = np.array([number[name] for name in names])[known]
+    middle, stretch = _stretches(places[known], points)
+    parts = np.zeros((len(labels), len(middle)))
+    np.add.at(parts, (which, stretch), seconds[known])
+    own = parts.copy()
+    for name, n in number.items():
+        parent = name.rpartition("/")[0]
+        while parent and parent not in number:
+            parent = parent.rpartition("/")[0]
+        if parent:
+            own[number[parent]] -= parts[n]
+    own = np.maximum(own, 0.0)
+    order = np.argsort(-own.sum(axis=1), kind="stable")
+    total = own.sum()
+    shares = tuple(
+        f"{labels[n]} ({own[n].sum():.3g} s, {100 * own[n].sum() / total if total else 0:.0f} %)" for n in order
+    )
+    lost = int((~known).sum())
+    remarks = (f"{lost} calls do not know {axis} and are not drawn.",) if lost else ()
+    return Stack(
+        title, axis, f"seconds per {1 / len(middle):.2g} of the way", middle, shares, own[order], None, remarks
+    )
+
+
+def timeline(
+    book: ChartTables, keys: list[str], x: str | None, since: float | None = None, until: float | None = None
+) -> Spans:
+    """Stages as they followed each other, in seconds since the first: all of them, or the newest that are legible."""
+    table = book.timings()
+    ends, seconds, names = moments(table), column(table, "seconds"), _texts(table, "name")
+    starts = ends - seconds
+    title = f"{book.project}/{book.name}: timeline"
+    if not len(starts) or not np.isfinite(starts).any():
+        return Spans(title, (), np.zeros(0), np.zeros(0))
+    first = float(np.nanmin(starts))
+    starts, ends = starts - first, ends - first
+    if since is None and until is None and len(starts) > _RECENT_SPANS:
+        since = float(np.sort(starts)[-_RECENT_SPANS])
+    inside = (ends > (-np.inf if since is None else since)) & (starts < (np.inf if until is None else until))
+    chosen = np.flatnonzero(inside)
+    left_out = len(starts) - len(chosen)
+    remarks = (f"{left_out:,} of {len(starts):,} calls lie outside of what is shown.",) if left_out else ()
+    chosen = chosen[np.argsort(starts[chosen], kind="stable")]
+    order = sorted({names[n] for n in chosen.tolist()})
+    chosen = chosen[np.argsort([order.index(names[n]) for n in chosen.tolist()], kind="stable")]
+    return Spans(title, tuple(names[n] for n in chosen.tolist()), starts[chosen], seconds[chosen], (), remarks)
+
+
+def histograms(book: ChartTables, keys: list[str], x: str | None) -> Cells:
+    """One key's distributions along the axis."""
+    table = book.histograms(bins=64)
+    known = list(dict.fromkeys(_texts(table, "key")))
+    key = keys[0] if keys else (known[0] if len(known) == 1 else "")
+    if key not in known:
+        if not known:
+            return Cells(
+                f"{book.project}/{book.name}: histograms", "", *(np.zeros(0), (), ()), np.zeros(0), np.zeros(0)
+            )
+        asked = BadInput if not key else UnknownKey
+        raise asked(f"plot(chart='histograms', key={key!r}): say which distribution.{did_you_mean(key, known)}")
+    rows = [n for n, name in enumerate(_texts(table, "key")) if name == key]
+    mine = table.take(rows)
+    axis = _axis_of(book, mine, x)
+    edges = [np.asarray(cell if cell is not None else [], dtype=np.float64) for cell in mine["edges"].to_pylist()]
+    counts = [np.asarray(cell if cell is not None else [], dtype=np.float64) for cell in mine["counts"].to_pylist()]
+    whole = [len(e) == len(c) + 1 and len(c) > 0 for e, c in zip(edges, counts, strict=True)]
+    counts = [c if good else np.zeros(0) for c, good in zip(counts, whole, strict=True)]
+    return Cells(
+        f"{book.project}/{book.name}: {key}", axis, along(mine, axis), tuple(edges), tuple(counts), column(mine, "low"),
+        column(mine, "high"),
+    )  # fmt: skip
+
+
+def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
+    """The return (or another column) of every episode, by how it ended and in which scope."""
+    table = book.episodes()
+    up = keys[0] if keys else "return"
+    if up not in table.column_names and table.num_rows:
+        raise UnknownKey(f"{book.path}: episodes have no column {up!r}.{did_you_mean(up, table.column_names)}")
+    axis = _axis_of(book, table, x)
+    scopes = _texts(table, "scope")
+    several = len(set(scopes)) > 1
+    words = []
+    for scope, ended, cut in zip(scopes, _texts(table, "terminated"), _texts(table, "truncated"), strict=True):
+        how = "terminated" if ended == "True" else "truncated" if cut == "True" else "not played to its end"
+        words.append(f"{scope or 'run'}: {how}" if several else how)
+    kinds = tuple(sorted(set(words)))
+    number = {word: n for n, word in enumerate(kinds)}
+    kind = np.array([number[word] for word in words], dtype=np.int64)
+    title = f"{book.project}/{book.name}: {up} of every episode"
+    return Dots(title, axis, up, along(table, axis), column(table, up), kind, kinds, marks_along(book, axis))
+
+
+def novelty(book: ChartTables, keys: list[str], x: str | None, points: int = 60) -> Panel:
+    """The share of items that were new, by stretches of the axis, and of all items until there."""
+    table = book.table("samples")
+    title = f"{book.project}/{book.name}: share of samples never seen before"
+    if not table.num_rows or "is_new" not in table.column_names:
+        return Panel(title, x or "batch", ())
+    axis = x or ("batch" if "batch" in table.column_names else _axis_of(book, table, None))
+    places = along(table, axis)
+    new = np.array([word == "True" for word in _texts(table, "is_new")], dtype=np.float64)
+    known = np.isfinite(places)
+    order = np.argsort(places[known], kind="stable")
+    xs, news = places[known][order], new[known][order]
+    if not len(xs):
+        return Panel(title, axis, ())
+    middle, stretch = _stretches(xs, points)
+    count = np.bincount(stretch, minlength=len(middle))
+    with np.errstate(invalid="ignore"):
+        share = np.where(count > 0, np.bincount(stretch, news, minlength=len(middle)) / np.maximum(count, 1), np.nan)
+    until = np.cumsum(np.bincount(stretch, news, minlength=len(middle))) / np.cumsum(count)
+    lines = (
+        Line(f"of the items of each stretch ({int(count.min())} to {int(count.max())} items)", middle, share),
+        Line(f"of all items until there ({len(xs):,}, {int(news.sum()):,} different)", middle, until),
+    )
+    return Panel(title, axis, lines)
+
+
+def rewards(
+    book: ChartTables, keys: list[str], x: str | None, points: int = _STRETCHES, stage: str | None = None
+) -> Stack:
+    """The mean over episodes of each component's sum, by stretches of the axis."""
+    table = book.table("rewards")
+    title = f"{book.project}/{book.name}: reward components"
+    found = list(dict.fromkeys(_texts(table, "stage")))
+    if stage is None:
+        stage = "final" if "final" in found or not found else found[-1]
+    elif stage not in found:
+        raise UnknownKey(f"plot(chart='rewards', stage={stage!r}): no such stage.{did_you_mean(stage, found)}")
+    rows = [n for n, name in enumerate(_texts(table, "stage")) if name == stage]
+    mine = table.take(rows) if rows else table.slice(0, 0)
+    axis = _axis_of(book, mine, x)
+    places, sums = along(mine, axis), column(mine, "sum")
+    components, ids = _texts(mine, "component"), _texts(mine, "episode_id")
+    known = np.isfinite(places)
+    if not known.any():
+        return Stack(title, axis, "", np.zeros(0), (), np.zeros((0, 0)))
+    names = [name for name in dict.fromkeys(components) if name != "total"] or ["total"]
+    middle, stretch_known = _stretches(places[known], points)
+    stretch = np.full(len(places), -1)
+    stretch[known] = stretch_known
+    played = np.zeros(len(middle))
+    for place in {identity: int(n) for identity, n in zip(ids, stretch, strict=True)}.values():
+        played[place] += place >= 0
+    used = np.flatnonzero(played)
+    parts = np.stack([_sums(sums, stretch, [c == name for c in components], len(middle)) for name in names])
+    total = _sums(sums, stretch, [c == "total" for c in components], len(middle)) if "total" in components else None
+    remarks = (f"{int(played.sum()):,} episodes, stage {stage!r}.",)
+    return Stack(
+        f"{title} ({stage})", axis, "mean per episode", middle[used], tuple(names), parts[:, used] / played[used],
+        None if total is None else total[used] / played[used], remarks,
+    )  # fmt: skip
+
+
+def _sums(values: Floats, stretch: NDArray, mine: Sequence[bool], n: int) -> Floats:
+    chosen = np.asarray(mine) & (stretch >= 0)
+    return np.asarray(np.bincount(stretch[chosen], values[chosen], minlength=n), dtype=np.float64)
+
+
+def _stretches(places: Floats, points: int) -> tuple[Floats, NDArray]:
+    """(the middle of each stretch, the stretch of each row): at most `points` equal stretches of the axis."""
+    if points < 1:
+        raise BadInput(f"points={points}: ask for at least 1")
+    low, high = float(places.min()), float(places.max())
+    n = min(points, len(np.unique(places)))
+    width = (high - low) / n or 1.0
+    stretch = np.clip(((places - low) / width).astype(np.int64), 0, n - 1)
+    return np.asarray(low + (np.arange(n) + 0.5) * width, dtype=np.float64), stretch
+
+
+def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
+    """The axis asked for; the run's own, or the first clock that the rows know; time if they know none."""
+    if x is not None:
+        if x != "time" and x not in table.column_names and table.num_rows:
+            raise UnknownKey(f"x={x!r}: these rows do not know it.{did_you_mean(x, [*book.clocks, 'time'])}")
+        return x
+    for name in (str(book.info.get("x") or ""), *book.clocks):
+        if name in table.column_names and table[name].null_count < table.num_rows:
+            return name
+    return "time"
+
+
+def along(table: pa.Table, axis: str) -> Floats:
+    """Where the rows of a table stand on an axis ("time": unix seconds); NaN where they do not know it."""
+    return moments(table) if axis == "time" else column(table, axis)
+
+
+def moments(table: pa.Table) -> Floats:
+    """The times of rows in unix seconds."""
+    times = np.asarray(to_numpy(table["time"])[0])
+    if times.dtype.kind == "M":
+        return times.astype("datetime64[ns]").astype(np.int64) / 1e9
+    unit = str(table.schema.field("time").type)
+    return times.astype(np.float64) / (1e9 if "ns" in unit else 1e6 if "us" in unit else 1e3 if "ms" in unit else 1.0)
+
+
+def column(table: pa.Table, name: str) -> Floats:
+    """Numbers of a column, NaN where a row has none; all NaN if there is no such column."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    cells = table[name].to_pylist()
+    return np.array([float(c) if type(c) in (int, float) else np.nan for c in cells], dtype=np.float64)
+
+
+def _texts(table: pa.Table, name: str) -> list[str]:
+    """The words of a column, "" where a row has none."""
+    if name not in table.column_names:
+        return [""] * table.num_rows
+    return list(_words(table[name].to_pylist()))
+
+
+def _words(cells: Sequence[Any]) -> Iterator[str]:
+    for cell in cells:
+        yield "" if cell is None else str(cell)

@@ -1,0 +1,135 @@
+"""`rollbook compare` and `rollbook diff`."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.output import clean, print_arrow, print_rows, remark
+
+
+@click.command()
+@click.argument("runs", default="", required=False)
+@dir_option
+@click.option("--metric", "-m", required=True, help="The score, such as test/return.")
+@click.option("--by", required=True, help="The field whose values are compared, such as config.algo.")
+@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option("-x", "--x", "axis", default=None, help="The axis along which last is meant.")
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--statistic", default=None, help="Of the intervals: mean (usual for one task), iqm or median.")
+@click.option("--plan", default=None, help="Name of a plan of looks; made at the first call.")
+@click.option("--delta", type=float, default=None, help="The largest difference that would not matter.")
+@click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
+@click.option("--task", default=None, help="The field that names the task, such as config.env.")
+@click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
+@click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
+@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@format_options
+def compare(
+    runs: str,
+    root: str,
+    metric: str,
+    by: str,
+    score: str,
+    axis: str | None,
+    where: str | None,
+    statistic: str | None,
+    plan: str | None,
+    delta: float | None,
+    floor: float | None,
+    task: str | None,
+    normalise: str | None,
+    folder: str | None,
+    theme: str,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Say which group of runs is better, how sure that is, and what would decide it.
+
+    \b
+    Examples:
+      rollbook compare cartpole --metric test/return --by config.algo
+      rollbook compare cartpole --metric test/return --by config.algo --plan ppo-or-dqn --floor 0 -o figures
+    """
+    found = find_runs(runs, root, where)
+    answer = found.compare(
+        metric, by, score=score, x=axis, task=task, normalise=normalise, statistic=statistic, plan=plan, delta=delta,
+        floor=floor,
+    )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps({"sentences": answer.sentences(), "groups": answer.table()}, indent=1))
+    elif as_csv:
+        print_rows(answer.table(), as_csv=True)
+    else:
+        width = terminal_width() or 80
+        for sentence in answer.sentences():
+            _wrapped(sentence, width)
+        click.echo()
+        rows = answer.table()
+        print_fitted(rows, list(rows[0]) if rows else [], width=width)
+    if folder is not None:
+        for path in _figures(found, answer, metric, by, axis, folder, theme):
+            remark(f"wrote {clean(path)}")
+
+
+def _figures(found: Any, answer: Any, metric: str, by: str, axis: str | None, folder: str, theme: str) -> list[str]:
+    """Curves, intervals, profiles, improvement and sample efficiency; those that exist for this comparison."""
+    curves = found.curves(metric, x=axis, by=by)
+    pictures = {
+        "curves": curves.plot(theme=theme),
+        "efficiency": curves.reached().plot(theme=theme),
+        "intervals": answer.plot("intervals", theme=theme),
+        "profiles": answer.plot("profiles", theme=theme),
+    }
+    if answer.pairs:
+        pictures["improvement"] = answer.plot("improvement", theme=theme)
+    return [picture.save(os.path.join(folder, f"{name}.png")) for name, picture in pictures.items()]
+
+
+def _wrapped(text: str, width: int) -> None:
+    import textwrap
+
+    for line in textwrap.wrap(clean(text), width, subsequent_indent="  ", break_long_words=False):
+        click.echo(line)
+
+
+@click.command()
+@click.argument("runs", default="", required=False)
+@dir_option
+@click.option("--metric", "-m", default=None, help="Says which difference goes along with which result.")
+@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--limit", default=40, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
+@format_options
+def diff(
+    runs: str, root: str, metric: str | None, score: str, where: str | None, limit: int, as_json: bool, as_csv: bool
+) -> None:
+    """Say what differs between runs: configuration, code, packages, machine.
+
+    \b
+    Examples:
+      rollbook diff cartpole
+      rollbook diff cartpole --metric test/return
+    """
+    found = find_runs(runs, root, where).diff(metric, score)
+    if as_json or as_csv:
+        print_arrow(found.table(), as_json=as_json, as_csv=as_csv)
+        return
+    if not len(found):
+        click.echo(f"{found.runs} runs: nothing differs in configuration, code, packages or machine.")
+        return
+    rows = found.table().to_pylist()
+    if metric is None:
+        rows = [{name: row[name] for name in ("kind", "name", "value", "n", "runs")} for row in rows]
+    else:
+        names = ("name", "value", "n", "mean", "explained", "kind", "runs")
+        rows = [{name: row[name] for name in names} for row in rows]
+        _wrapped(f"mean: of {metric}; explained: the share of its variance that goes along", terminal_width() or 80)
+    print_fitted(rows[:limit], list(rows[0]), width=terminal_width() or 80, hint="--json and --csv show all columns")
+    if len(rows) > limit:
+        remark(f"… {len(rows) - limit:,} more rows; --limit shows them")

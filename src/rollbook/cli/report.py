@@ -1,0 +1,46 @@
+"""`rollbook report`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.output import clean, remark
+
+
+@click.command()
+@click.argument("runs", default="", required=False)
+@dir_option
+@click.option("--metric", "-m", "metrics", multiple=True, help="Which metric; several may be given.")
+@click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
+@click.option("-x", "--x", "axis", default=None, help="The axis of curves.")
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--plan", default=None, help="Name of a plan of looks, see `rollbook compare`.")
+@click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
+@click.option("--output", "-o", "output", required=True, help="The page, such as report.html.")
+def report(
+    runs: str,
+    root: str,
+    metrics: tuple[str, ...],
+    by: str | None,
+    axis: str | None,
+    where: str | None,
+    plan: str | None,
+    floor: float | None,
+    output: str,
+) -> None:
+    """Write one page about a run or a group of runs: pictures and style inside, no scripts; it can be mailed.
+
+    \b
+    Examples:
+      rollbook report last -o report.html
+      rollbook report cartpole --metric test/return --by config.algo -o report.html
+    """
+    from rollbook.report import write
+
+    found = find_runs(runs, root, where)
+    more: dict[str, Any] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}
+    what = found.last() if len(found) == 1 and by is None else found
+    remark(f"wrote {clean(write(what, output, metric=metrics, by=by, x=axis, **more))}")
