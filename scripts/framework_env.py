@@ -128,6 +128,12 @@ GROUPS: dict[str, Group] = {
         torch=False,
         modules=("minari", "h5py", "pettingzoo", "mpe2", "gymnasium"),
     ),
+    # LeRobot asks for a torch and a torchvision of before. Only the Python part of torchvision is needed.
+    "lerobot": Group(
+        packages=("lerobot==0.4.4", "gymnasium>=1.2"),
+        overrides=("torchvision==0.28.0",),
+        modules=("torch", "datasets", "huggingface_hub"),
+    ),
     "trackers": Group(
         packages=("wandb>=0.31,<0.32", "mlflow-skinny>=3.17,<3.18", "trackio>=0.43,<0.44"),
         torch=False,

@@ -34,9 +34,11 @@ SPACES = {
 class Sampled(gymnasium.Env[Any, Any]):
     """Random observations of a space, infos of some kinds, episodes of the lengths given. Keeps what it gave out."""
 
-    def __init__(self, observed: Any, acted: Any, lengths: list[int], truncate: bool = False) -> None:
+    def __init__(
+        self, observed: Any, acted: Any, lengths: list[int], truncate: bool = False, ends_in_turn: bool = False
+    ) -> None:
         self.observation_space, self.action_space, self._lengths = observed, acted, lengths
-        self._truncate = truncate
+        self._truncate, self._ends_in_turn = truncate, ends_in_turn
         self.spec = None
         self.given: list[dict[str, Any]] = []
 
@@ -56,6 +58,9 @@ class Sampled(gymnasium.Env[Any, Any]):
         now["reward"].append(reward)
         over = len(now["action"]) >= self._lengths[(len(self.given) - 1) % len(self._lengths)]
         info = {"x": np.float32(len(now["action"])), "flag": bool(over), "word": "go"}
+        if self._ends_in_turn:  # terminated, truncated, both
+            way = (len(self.given) - 1) % 3
+            return obs, reward, over and way != 1, over and way != 0, info
         return obs, reward, over and not self._truncate, over and self._truncate, info
 
 

@@ -1,4 +1,4 @@
-"""JSON lines, RLlib's Parquet and LeRobot's folders: out of a run, and back into another one."""
+"""JSON lines and RLlib's Parquet: out of a run, and back into another one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource, from_jsonl, from_lerobot, from_rllib, to_jsonl, to_lerobot, to_rllib
+from rollbook.datasets import StepSource, from_jsonl, from_rllib, to_jsonl, to_lerobot, to_rllib
 from rollbook.datasets._png import pixels, png
 from rollbook.errors import BadInput, Damaged, NewerFormat
 
@@ -228,73 +227,6 @@ def test_files_that_are_no_rows_of_rllib_are_refused(new_run: Any, tmp_path: Pat
         from_rllib(tmp_path, new_run())
     with pytest.raises(BadInput, match="no Parquet file"):
         from_rllib(tmp_path / "nowhere", new_run())
-
-
-# -- LeRobot
-
-
-def test_a_lerobot_folder_has_its_layout_and_comes_back(recorded: Any, new_run: Any, tmp_path: Path) -> None:
-    book, _ = recorded("dict", "vector")
-    to_lerobot(book, tmp_path / "robot", fps=10, task="stand")
-    info = json.loads((tmp_path / "robot" / "meta" / "info.json").read_text())
-    assert (info["codebase_version"], info["total_episodes"], info["total_frames"]) == ("v2.1", 3, 14)
-    assert info["features"]["observation.a"] == {"dtype": "float64", "shape": [2], "names": None}
-    rows = pq.read_table(tmp_path / "robot" / "data" / "chunk-000" / "episode_000001.parquet").to_pylist()
-    assert [row["index"] for row in rows] == [4, 5, 6, 7, 8, 9]
-    assert [round(row["timestamp"], 4) for row in rows[:3]] == [0.0, 0.1, 0.2]
-    assert [row["next.done"] for row in rows] == [False] * 5 + [True]
-    stats = [json.loads(line) for line in (tmp_path / "robot" / "meta" / "episodes_stats.jsonl").open()]
-    assert stats[1]["stats"]["next.reward"]["count"] == [6]
-    run = new_run("back")
-    assert from_lerobot(tmp_path / "robot", run).steps == 14
-    for key, trajectory in trajectories(run.book).items():
-        twin = trajectories(book)[key]
-        for name in ("obs/a", "obs/b/c", "action", "terminated"):
-            np.testing.assert_array_equal(trajectory.columns[name], twin.columns[name])
-        np.testing.assert_allclose(trajectory.columns["reward"], twin.columns["reward"], rtol=1e-6)
-
-
-def test_pictures_in_a_lerobot_folder_are_png_without_loss(recorded: Any, new_run: Any, tmp_path: Path) -> None:
-    book, given = recorded("image", "discrete", (3,), episodes=1)
-    to_lerobot(book, tmp_path / "robot")
-    info = json.loads((tmp_path / "robot" / "meta" / "info.json").read_text())
-    assert info["features"]["observation.images.image"]["dtype"] == "image"
-    run = new_run("back")
-    from_lerobot(tmp_path / "robot", run)
-    (trajectory,) = trajectories(run.book).values()
-    np.testing.assert_array_equal(trajectory.columns["obs"], np.stack(given[0]["obs"][:3]))
-
-
-def test_agents_and_unlike_episodes_do_not_fit_into_one_lerobot_folder(new_run: Any, tmp_path: Path) -> None:
-    run = new_run()
-    with TransitionRecorder(run.scope("train")) as transitions:
-        for agent, obs in (("red", [1.0]), ("blue", [1.0, 2.0])):
-            transitions.add(
-                obs=np.array(obs), action=0, reward=1.0, next_obs=np.array(obs), terminated=True, agent=agent
-            )
-    with pytest.raises(BadInput, match="blue, red; name one"):
-        to_lerobot(run.book, tmp_path / "a")
-    to_lerobot(run.book, tmp_path / "b", agent="red")
-    other = new_run("other")
-    recorder = EpisodeRecorder(other.scope("train"), steps=True)
-    for size in (1, 2):
-        recorder.begin(obs=np.zeros(size))
-        recorder.step(1.0, True, action=0, next_obs=np.zeros(size))
-    with pytest.raises(BadInput, match="other columns than the ones before"):
-        to_lerobot(other.book, tmp_path / "c")
-    assert not (tmp_path / "c").exists()
-
-
-def test_a_folder_that_is_no_lerobot_data_set_is_refused(new_run: Any, tmp_path: Path) -> None:
-    run = new_run()
-    with pytest.raises(BadInput, match=r"no meta/info\.json"):
-        from_lerobot(tmp_path, run)
-    (tmp_path / "meta").mkdir()
-    (tmp_path / "meta" / "info.json").write_text(
-        json.dumps({"codebase_version": "v3.0", "total_episodes": 1, "features": {}, "chunks_size": 1000})
-    )
-    with pytest.raises(BadInput, match=r"version v3\.0"):
-        from_lerobot(tmp_path, run)
 
 
 # -- PNG
