@@ -34,6 +34,7 @@ export interface ChartProps {
 }
 
 const READS = 10;
+const OTHERS = 100; // ms
 
 export function Chart(props: ChartProps) {
   const root = useRef<HTMLDivElement>(null);
@@ -44,16 +45,22 @@ export function Chart(props: ChartProps) {
   now.current = props;
   const look = palette(ground.value);
   useLayoutEffect(() => {
+    let last: number | null = null;
+    let later: ReturnType<typeof setTimeout> | undefined;
     const made = new Plot(root.current as HTMLElement, props.hub, look, {
       pick: (line, x) => now.current.onPick?.(line, x),
       read: (x, hovered) => {
         figure.current?.classList.toggle("here", hovered && x !== null);
-        write(reads.current, now.current.lines, x);
+        // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
+        last = x;
+        if (hovered) write(reads.current, now.current.lines, x);
+        else later ??= setTimeout(() => { later = undefined; write(reads.current, now.current.lines, last); }, OTHERS);
       },
     });
     plot.current = made;
     props.onPlot?.(made);
     return () => {
+      clearTimeout(later);
       made.destroy();
       props.onPlot?.(null);
     };
