@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.book.book import Book
+    from rollbook.capture.gym import RecordEpisodes, record_envs
     from rollbook.capture.siblings import siblings
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Book",
+    "RecordEpisodes",
     "Run",
     "RunSet",
     "Scope",
@@ -47,6 +49,7 @@ __all__ = [
     "log_video",
     "note",
     "open",
+    "record_envs",
     "save_checkpoint",
     "scope",
     "siblings",
@@ -60,13 +63,17 @@ _HOMES = {
     "Run": "rollbook.run.run",
     "Scope": "rollbook.run.scope",
     "Book": "rollbook.book.book",
+    "RecordEpisodes": "rollbook.capture.gym",
+    "record_envs": "rollbook.capture.gym",
     "RunSet": "rollbook.runs.run_set",
     "open": "rollbook.runs.catalog",
     "__version__": "rollbook._version",
 }
 
 _VERBS = frozenset(
-    name for name in __all__ if name.islower() and name not in ("attach", "init", "open", "siblings", "__version__")
+    name
+    for name in __all__
+    if name.islower() and name not in ("attach", "init", "open", "record_envs", "siblings", "__version__")
 )
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 

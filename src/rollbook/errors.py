@@ -47,7 +47,16 @@ __all__ = [
     "UnknownKey",
     "UnknownOption",
     "did_you_mean",
+    "suggesting",
 ]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 
 class RollbookError(Exception):
@@ -142,3 +151,22 @@ def did_you_mean(asked: str, choices: list[str]) -> str:
     shown = [name if name.isprintable() and name else repr(name) for name in sorted(choices)[:_MOST_CHOICES]]
     more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""
     return f"{hint} Available: {', '.join(shown) or 'none'}{more}."
+
+
+def suggesting(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function; a keyword that it does not take is a TypeError that names the nearest one it does."""
+    code: Any = function.__code__
+    takes = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    shown = [name for name in takes if name != "self"]
+
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        for name in named:
+            if name not in takes:
+                raise TypeError(f"{function.__name__}() takes no argument {name!r}.{did_you_mean(name, shown)}")
+        return function(*arguments, **named)
+
+    # As functools.wraps does it, which the training process need not load.
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        setattr(call, name, getattr(function, name))
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call

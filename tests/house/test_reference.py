@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,10 @@ def names_in(text: str) -> set[str]:
 
 
 def public(cls: type) -> set[str]:
-    """What an instance of `cls` shows: methods, properties and annotated attributes."""
+    """What completion offers of an instance of `cls`: methods, properties and annotated attributes."""
     ours = [base for base in cls.__mro__ if base.__module__.startswith("rollbook")]
-    return {name for base in ours for name in vars(base) if not name.startswith("_")}
+    internal = frozenset().union(*(getattr(sys.modules[base.__module__], "_INTERNAL", ()) for base in ours))
+    return {name for base in ours for name in vars(base) if not name.startswith("_")} - internal
 
 
 def test_every_public_name_of_the_module_is_in_the_reference() -> None:

@@ -40,7 +40,7 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, read_metrics_rows, read_table
-from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
@@ -54,6 +54,10 @@ if TYPE_CHECKING:
 __all__ = ["Book"]
 
 
+_INTERNAL = frozenset(("context", "files"))
+"""What rooms of rollbook use of a book; completion leaves it out."""
+
+
 class Book:
     """One run, read from its folder. Cheap to make; asks the files anew at every call.
 
@@ -63,7 +67,6 @@ class Book:
       path: the run's folder.
     Attributes:
       path: the same.
-      files: its journal and Parquet files, for the rooms of the store.
     Raises:
       NotARun: there is no readable run.json. NewerFormat: a later rollbook wrote it.
     """
@@ -78,6 +81,9 @@ class Book:
 
     def __repr__(self) -> str:
         return f"Book({self._folder!r})"
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - _INTERNAL)
 
     # -- identity
 
@@ -181,6 +187,7 @@ class Book:
 
     # -- metrics
 
+    @suggesting
     def metrics(
         self,
         keys: str | Sequence[str] | None = None,
@@ -239,6 +246,7 @@ class Book:
         """
         return arrays(self.metrics(keys, x=x, **more))
 
+    @suggesting
     def series(
         self,
         key: str,
@@ -317,6 +325,7 @@ class Book:
 
     # -- the other tables
 
+    @suggesting
     def table(self, name: str, attempts: Attempts = "effective", *, where: tuple[str, str] | None = None) -> pa.Table:
         """All rows of a table by time, with the columns that say which row each one is.
 
@@ -349,6 +358,7 @@ class Book:
 
         return in_microseconds(self.files.read([name], work))
 
+    @suggesting
     def episodes(
         self,
         attempts: Attempts = "effective",
@@ -374,6 +384,7 @@ class Book:
         """The recorded steps of one episode, in order, or of all. Those of one cost about that episode to read."""
         return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
 
+    @suggesting
     def samples(
         self,
         where: str | None = None,

@@ -150,6 +150,7 @@ class Run(Scope):
         """What was stored in a scope since its last dump (capture.store_dump): one window, however often it is opened.
 
         Args:
+          scope: the scope's name, "" for the run itself.
           at: the id of the checkpoint that the scope stands at.
         """
         stores: dict[tuple[str, str], Any] = self._parts.setdefault("stores", {})
@@ -206,7 +207,7 @@ class Run(Scope):
 
         Args:
           state: a state dict; with torch tensors in it `torch.save` writes it, otherwise an open container of raw
-          arrays.
+            arrays.
           score: the better it is, the sooner it becomes `ckpt_best`; NaN never does.
           write: instead of `state`: a function that writes the file whose path it is given.
           path: instead of both: register a file or folder that a framework wrote.

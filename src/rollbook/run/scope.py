@@ -34,7 +34,8 @@ _ROWS_PER_FRAME = 65_536
 _INTERNAL = frozenset(
     (
         *("about", "address", "config_changed", "count", "media", "open_scope", "samples", "scope_name", "store_of"),
-        *("tokens", "write_about", "writer"),
+        *("asides", "episodes_before", "episodes_of", "era", "formatted_config", "hear_of_sinks", "page_due"),
+        *("tokens", "turns", "write_about", "writer"),
     )
 )
 """What rooms of rollbook use of a run; completion leaves it out."""
@@ -118,6 +119,9 @@ class Scope:
         """Add n to the bill under `cause`; the first time, warn with `message` (under strict=True: raise it).
 
         Args:
+          cause: a word for what happened, under which it is counted.
+          n: how often.
+          message: what is said the first time.
           name: which key, clock or column it is about; each name is said once.
         """
         self.run.writer.bill.count(cause, n, message, name)
@@ -149,6 +153,7 @@ class Scope:
           table: one of the tables of the glossary (episodes, steps, samples, …), or a name of your own.
           columns: name -> n values: a list of plain data or an array whose first axis is n. A single number, text or
             None stands for all n rows; with n = 1 other plain values may stand without a list, too.
+          n: how many rows.
           clock_columns: clock -> n readings, where they differ from row to row.
           time_column: n times in monotonic ns (`rollbook.clocks.now`).
         Returns:
@@ -339,12 +344,13 @@ class Scope:
     ) -> dict[str, float]:
         """Write one row about what was stored since the last dump, and a dump mark.
 
-        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, if asked, `/min`, `/max`; with
-        `average_only`
-        the mean and `/n`. A key without new values gives `/n` = 0 alone; a dump of nothing writes nothing.
+        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, if asked, `/min`, `/max`. A key without
+        new values gives `/n` = 0 alone; a dump of nothing writes nothing.
 
         Args:
           keys: which ones; None means all that were ever stored.
+          with_min_and_max: also the least and the greatest value.
+          average_only: the mean and `/n` alone.
         Returns:
           The row, without the scope's prefix.
         """

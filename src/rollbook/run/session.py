@@ -21,6 +21,7 @@ from rollbook.errors import (
     RunExists,
     RunIsLive,
     RunNotFound,
+    suggesting,
 )
 from rollbook.journal import liveness
 from rollbook.journal.bill import Bill
@@ -56,6 +57,7 @@ _KEEPERS = ("process", "thread", "inline")
 _RESUMES = ("never", "allow", "must", "takeover")
 
 
+@suggesting
 def init(
     project: str,
     name: str | None = None,
@@ -276,13 +278,16 @@ def init(
     return run
 
 
+@suggesting
 def attach(
     id_or_path: str | os.PathLike[str], *, dir: str | os.PathLike[str] | None = None, strict: bool = False
 ) -> Run:
     """Become a further writer of a run that exists, from this process, on this host or another that sees its folder.
 
     Args:
-      id_or_path: the run's folder, or its id (looked for under `dir`).
+      id_or_path: the run's folder, or its id.
+      dir: root of all runs, where an id is looked for. Default: $ROLLBOOK_DIR, or "runs".
+      strict: raise at once where rollbook would count and warn; for tests.
     Raises:
       RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
     """
@@ -359,7 +364,7 @@ def _say_what_differs(about: Mapping[str, Any], phrases: list[str]) -> None:
         f"run {about['id']} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
         f"kept: book.attempts has what each of its {attempt} lives was started with",
         RollbookWarning,
-        stacklevel=3,
+        stacklevel=4,  # past `suggesting`, too
     )
 
 
@@ -398,7 +403,7 @@ def _say_what_is_hidden(config: Mapping[str, Any]) -> None:
             f"config: {', '.join(places[:20])} kept as ***, for it looks like a secret; the "
             "training has it as it was given. ROLLBOOK_SECRETS=keep keeps it",
             RollbookWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

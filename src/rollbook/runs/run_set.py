@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean
+from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, value_at
 
@@ -66,6 +66,9 @@ class RunSet(Sequence["Book"]):
 
     def __repr__(self) -> str:
         return f"<RunSet of {len(self._rows)} runs below {self.root}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - {"count", "index"})  # of Sequence; they ask nothing of runs
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict per run; see the class. Cheap: nothing but run.json was read."""
@@ -175,6 +178,7 @@ class RunSet(Sequence["Book"]):
 
     # -- asking all of them
 
+    @suggesting
     def table(
         self,
         columns: Sequence[str] | None = None,
@@ -201,6 +205,7 @@ class RunSet(Sequence["Book"]):
 
         return run_table(self._rows, columns, metrics, x=x)
 
+    @suggesting
     def series(
         self,
         keys: str | Sequence[str],
@@ -251,6 +256,7 @@ class RunSet(Sequence["Book"]):
 
         return ask(self._rows, query)
 
+    @suggesting
     def diff(self, metric: str | None = None, score: Any = "mean of the last 10%") -> Diff:
         """What differs between the runs: configuration, code, packages and machine.
 
@@ -290,6 +296,7 @@ class RunSet(Sequence["Book"]):
 
         return curves_of(self._rows, key, x=x, by=by, statistic=statistic, points=points, seed=seed, **alignment)
 
+    @suggesting
     def compare(
         self,
         metric: str,

@@ -83,10 +83,11 @@ class Environment:
         into objects, None is left out. `buffer` has a length.
       log: the Log; None makes one over the current run, or over a new one.
 
+    Each callback is an attribute by its own name, too.
+
     Attributes:
       batch_state: what the callbacks of the current batch share.
       bs, sl: batch size and longest sample, for the callbacks to use.
-      <name of a callback>: the callback.
 
     Raises:
       BadInput: a callback whose name is an attribute or a method of the environment.

@@ -50,7 +50,8 @@ class CSVOutputFormat(KVWriter):
     Args:
       compat: raise FormatUnsupportedError for pictures and the like, as Stable-Baselines3 does, instead of leaving them
         out.
-    Attributes: keys, separator, quotechar as in Stable-Baselines3.
+    Attributes:
+      keys, separator, quotechar: as in Stable-Baselines3.
     """
 
     separator = ","

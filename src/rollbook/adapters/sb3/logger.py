@@ -49,7 +49,9 @@ class Logger(_Base):
     An output that raises is counted and said once; the others get the row and the next row begins empty. Under a strict
     run it raises after the others were served, and so does an output with `compat=True` that was given what it cannot
     hold.
-    Attributes: name_to_value, name_to_count, name_to_excluded, level, dir, output_formats.
+
+    Attributes:
+      name_to_value, name_to_count, name_to_excluded, level, dir, output_formats: as in Stable-Baselines3.
     """
 
     def __init__(self, folder: str | None, output_formats: list[Any]) -> None:

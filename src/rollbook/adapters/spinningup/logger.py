@@ -61,7 +61,9 @@ class Logger:
     Threads: one, as in Spinning Up. Ranks above 0 keep no files, take part in statistics and write to rank 0's run.
     After the constructor nothing raises but under compat or strict; causes are counted (`run.bill()`) and said once.
 
-    Attributes: output_dir, output_file, exp_name, first_row, log_headers, log_current_row as in Spinning Up; run.
+    Attributes:
+      output_dir, output_file, exp_name, first_row, log_headers, log_current_row: as in Spinning Up.
+      run: the run that takes the rows, too.
     """
 
     CLOCKS: ClassVar[Mapping[str, str]] = {"Epoch": "epoch", "TotalEnvInteracts": "env_step"}

@@ -44,8 +44,9 @@ class BaseLogger(ABC):
     first. So with an interval of 1,000 the first due step is 999, and with 1 every new step is due once.
 
     Args:
-      train_interval (or training_interval), test_interval: in environment steps.
-      update_interval: in update steps of the trainer. info_interval: in epochs.
+      train_interval, training_interval, test_interval: in environment steps; the first two are one by two names.
+      update_interval: in update steps of the trainer.
+      info_interval: in epochs.
       exclude_arrays: leave arrays out of what is logged.
       save_interval: in epochs; None never saves.
     """

@@ -32,7 +32,7 @@ class RollbookLogger(BaseLogger):
 
     Args:
       run: a Run; None takes the current one, or opens one.
-      train_interval (or training_interval), test_interval, update_interval, info_interval: for `writer`.
+      train_interval, training_interval, test_interval, update_interval, info_interval: for `writer`; see `BaseLogger`.
       exclude_arrays: leave arrays out; otherwise they are kept as distributions. Episodes are kept either way.
       save_interval: epochs between checkpoints; None never saves.
       writer: a TensorBoard SummaryWriter (anything with add_scalar, add_histogram, add_figure and flush), or None.

@@ -19,7 +19,7 @@ class TensorboardLogger(RollbookLogger):
 
     Args:
       writer: a SummaryWriter.
-      training_interval (or train_interval), test_interval, update_interval, info_interval, write_flush: as there.
+      training_interval, train_interval, test_interval, update_interval, info_interval, write_flush: as there.
       save_interval: as there: without it nothing is saved.
       run: a Run; None takes the current one, or opens one.
       options: further arguments of `RollbookLogger`.

@@ -38,7 +38,7 @@ class Finished:
     """What is known of an episode that has ended.
 
     Attributes:
-      episode_id, total (the return), length: of the reward stream.
+      episode_id, total, length: of the reward stream (the total is the return).
       complete: it terminated or was truncated; False if it was left off in the middle.
     """
 
@@ -66,6 +66,9 @@ class EpisodeSettings:
       step_rows: write what came at each step to the table `steps`. Without, it is only summed up: for hosts that record
         transitions, whose rows have it.
       token: begins every episode's id; made up when not given.
+      clocks: called for the clocks of each row where the recorder's run does not know them; None asks the run.
+      counts: called for (own count of steps, number of the next episode) where several recorders share them; None
+        counts here.
     """
 
     def __init__(

@@ -72,7 +72,8 @@ class SampleLog:
     Args:
       run: the run (or a scope of it); only asked for its folder, its attempt and its bill.
       exact: how many items are told apart exactly; "always" for all of them, in memory that grows by 18 to 36 bytes
-      each. filter_bytes: the size of the filter.
+        each.
+      filter_bytes: the size of the filter.
       inline_bytes: longer items lie in files of their own under `data/items`, and only their beginning in the table.
       apart_bytes: of items longer than this only the beginning is kept (counted).
     Raises:
