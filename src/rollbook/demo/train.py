@@ -88,7 +88,7 @@ def _continue(root: Path, which: str, steps: int | None) -> Run:
         )
     config = None if steps is None else {"env_steps": steps}
     total = None if steps is None else {"env_step": steps}
-    return rollbook.init(PROJECT, NAME, dir=root, resume="must", run_id=wanted[-1].id, config=config, total=total)
+    return rollbook.init(PROJECT, NAME, dir=root, resume="allow", run_id=wanted[-1].id, config=config, total=total)
 
 
 def _demos(root: Path) -> list[Book]:
