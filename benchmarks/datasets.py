@@ -1,4 +1,4 @@
-"""What an export costs per episode: 20,000 recorded episodes of 10 steps as JSON lines and as RLlib's rows.
+"""What an export costs per episode: 20,000 recorded episodes of 10 steps as JSON lines, RLlib's rows and LeRobot's.
 
 python -m benchmarks.datasets --json       the figures for a program
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,13 @@ def measure(episodes: int) -> dict[str, float]:
         few = datasets.StepSource(book).keys[0][0]
         datasets.to_jsonl(book, Path(root) / "warm.jsonl", episodes=[few])
         datasets.to_rllib(book, Path(root) / "warm", episodes=[few])
-        for name, export in (("jsonl", datasets.to_jsonl), ("rllib", datasets.to_rllib)):
+        datasets.to_lerobot(book, Path(root) / "warm too", episodes=[few])
+        exports: dict[str, Callable[..., Any]] = {
+            "jsonl": datasets.to_jsonl,
+            "rllib": datasets.to_rllib,
+            "lerobot": datasets.to_lerobot,
+        }
+        for name, export in exports.items():
             start = time.process_time()
             told = export(book, Path(root) / name)
             found[name] = (time.process_time() - start) / episodes * 1e6
@@ -81,6 +87,7 @@ def rows(context: Context) -> Iterator[Line]:
     note = f"20,000 episodes of {STEPS} steps, most memory {found['memory_mib']:.0f} MiB"
     yield Line("D1", "an episode to JSON lines", found["jsonl"], "us", goal=GOAL_US, note=note)
     yield Line("D1", "an episode to RLlib's rows", found["rllib"], "us", goal=GOAL_US, note=note)
+    yield Line("D1", "an episode to LeRobot's rows", found["lerobot"], "us", goal=GOAL_US, note=note)
 
 
 def main() -> None:

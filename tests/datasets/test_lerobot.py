@@ -142,6 +142,20 @@ def test_episodes_lie_in_files_of_bounded_size_and_come_back_from_them(
     assert list(trajectories(some.book)) == [list(trajectories(book))[place] for place in (1, 5)]
 
 
+def test_parts_that_come_in_another_order_stay_with_their_names(new_run: Any, tmp_path: Path) -> None:
+    run = new_run()
+    recorder = EpisodeRecorder(run.scope("train"), steps=True)
+    for number in range(2):
+        parts = {"a": np.float64(number), "b": np.float64(10 + number)}
+        obs = parts if number == 0 else dict(reversed(parts.items()))
+        recorder.begin(obs=obs)
+        recorder.step(1.0, True, action=0, next_obs=obs)
+    to_lerobot(run.book, tmp_path / "robot")
+    table = pq.read_table(tmp_path / "robot" / "data" / "chunk-000" / "file-000.parquet")
+    assert table["observation.a"].to_pylist() == [0.0, 1.0]
+    assert table["observation.b"].to_pylist() == [10.0, 11.0]
+
+
 # -- against the format
 
 

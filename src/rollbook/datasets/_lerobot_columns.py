@@ -47,6 +47,11 @@ class Column:
     is_picture: bool = False
 
     @property
+    def kind(self) -> tuple[str, Any, tuple[int, ...], bool]:
+        """What is the same in all episodes of a folder."""
+        return self.name, self.cells.dtype, self.cells.shape[1:], self.is_picture
+
+    @property
     def feature(self) -> dict[str, Any]:
         """What meta/info.json says of the column."""
         shape = list(self.cells.shape[1:])

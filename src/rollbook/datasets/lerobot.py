@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rollbook.datasets._cells import is_ragged
-from rollbook.datasets._lerobot_columns import Origin, columns_of
+from rollbook.datasets._lerobot_columns import Column, Origin, columns_of
 from rollbook.datasets._lerobot_v2 import V21Writer, read_v2
 from rollbook.datasets._lerobot_v3 import V3Writer, read_v3
 from rollbook.datasets._replay import Replay
@@ -88,18 +88,19 @@ def to_lerobot(
 
 def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Exported:
     told = Exported(paths=(str(root),))
-    features: dict[str, Any] = {}
+    first: list[Column] = []
     origin: Origin | None = None
     for trajectory in whole_trajectories(source, told):
         columns = columns_of(trajectory)
-        own = {column.name: column.feature for column in columns}
         if origin is None:
-            features, origin = own, Origin.of(source, columns)
-        elif own != features:
-            raise BadInput(
-                f"to_lerobot(): episode {trajectory.episode_id} has other columns than the ones before "
-                f"({_differing(own, features)}). Choose episodes of one environment."
-            )
+            first, origin = columns, Origin.of(source, columns)
+        elif [column.kind for column in columns] != [column.kind for column in first]:
+            columns = _in_order(columns, first)
+            if [column.kind for column in columns] != [column.kind for column in first]:
+                raise BadInput(
+                    f"to_lerobot(): episode {trajectory.episode_id} has other columns than the ones before "
+                    f"({_differing(columns, first)}). Choose episodes of one environment."
+                )
         writer.add(trajectory, columns)
     if origin is None:
         raise BadInput(f"to_lerobot(): none of {told.with_gaps} trajectories is whole: each lacks steps or an end.")
@@ -108,9 +109,16 @@ def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Expo
     return told
 
 
-def _differing(own: dict[str, Any], others: dict[str, Any]) -> str:
-    names = [name for name in {**own, **others} if own.get(name) != others.get(name)]
-    return ", ".join(f"{name}: {own.get(name)} after {others.get(name)}" for name in names[:2])
+def _differing(columns: Sequence[Column], others: Sequence[Column]) -> str:
+    own, before = ({column.name: column.feature for column in some} for some in (columns, others))
+    names = [name for name in {**own, **before} if own.get(name) != before.get(name)]
+    return ", ".join(f"{name}: {own.get(name)} after {before.get(name)}" for name in names[:2])
+
+
+def _in_order(columns: Sequence[Column], others: Sequence[Column]) -> list[Column]:
+    """The columns in the order of the others; those that the others lack at the end."""
+    places = {column.name: place for place, column in enumerate(others)}
+    return sorted(columns, key=lambda column: places.get(column.name, len(places)))
 
 
 def from_lerobot(
