@@ -72,9 +72,7 @@ def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STR
     )
     lost = int((~known).sum())
     remarks = (f"{lost} calls do not know {axis} and are not drawn.",) if lost else ()
-    return Stack(
-        title, axis, f"seconds per {1 / len(middle):.2g} of the way", middle, shares, own[order], None, remarks
-    )
+    return Stack(title, axis, f"seconds in each of {len(middle)} stretches", middle, shares, own[order], None, remarks)
 
 
 def timeline(

@@ -13,20 +13,28 @@ from rollbook.cli.find import dir_option
     "--resume", is_flag=False, flag_value="", default=None, metavar="[ID]", help="Go on from the last checkpoint."
 )
 @click.option("--steps", type=int, default=None, help="Environment steps at most.")
+@click.option("--seeds", type=click.IntRange(min=1), default=None, help="Train so many seeds, a run each, to compare.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the page in a browser while the agent learns.")
 @dir_option
-def demo(seed: int | None, resume: str | None, steps: int | None, with_page: bool, root: str) -> None:
+def demo(
+    seed: int | None, resume: str | None, steps: int | None, seeds: int | None, with_page: bool, root: str
+) -> None:
     """Let a real agent learn CartPole-v1 while rollbook records it.
 
     \b
     Examples:
       rollbook demo
       rollbook demo --seed 7
+      rollbook demo --seeds 5          five seeds, and the commands that compare them
       rollbook demo --ui               watch it learn in a browser
       rollbook demo --resume           continue the newest demo run that was stopped
     """
-    from rollbook.demo.train import main
+    from rollbook.demo.train import main, several
 
+    if seeds is not None:
+        if seed is not None or resume is not None or with_page:
+            raise click.UsageError("--seeds trains new runs 0, 1, 2 …; it goes with --steps and --dir alone")
+        raise SystemExit(several(seeds, steps=steps, dir=root))
     if not with_page:
         raise SystemExit(main(seed=seed, resume=resume, steps=steps, dir=root))
     import os

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.run.run import Run
 
-__all__ = ["main"]
+__all__ = ["main", "several"]
 
 PROJECT, NAME = "cartpole", "ppo"
 
@@ -68,6 +68,47 @@ def main(
     return 0
 
 
+_QUICK_STEPS = 40_000
+"""Environment steps of each of several seeds: enough to tell them apart, soon done."""
+
+
+def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -> int:
+    """Train a run for each of several seeds, one after the other, and name the commands that compare them.
+
+    Args:
+      seeds: how many; they are 0, 1, 2 …
+      steps: environment steps of each; 40,000 if not said.
+      dir: the folder of runs.
+    Returns:
+      The exit status: 0, or 130 after Ctrl-C.
+    Raises:
+      MissingExtra: gymnasium is not installed.
+    """
+    need("gymnasium", extra="gym", why="rollbook demo")
+    root = Path(dir)
+    place = "" if str(root) == "runs" else f" --dir {root}"
+    means = []
+    for seed in range(seeds):
+        run = _begin(root, seed, steps or _QUICK_STEPS)
+        print(f"Seed {seed}, {seed + 1} of {seeds}: {_short(run.folder)}  (Ctrl-C stops here, safely)", flush=True)
+        try:
+            with run:
+                means.append(train(run))
+        except KeyboardInterrupt:
+            print(f"\nStopped. What was logged is safe in {_short(run.folder)}")
+            return 130
+    told = ", ".join(f"{mean:.0f}" for mean in means)
+    print(f"\nCartPole-v1, mean return of the last evaluation by seed: {told}\n")
+    command = _command()
+    print("What to try next:")
+    print(f"  {command} ls --metric test/return=best --sort -test/return{place}")
+    print(f"  {command} plot {PROJECT} --key test/return --text{place}")
+    print(f"  {command} plot {PROJECT} --key test/return -o curves.png{place}")
+    print(f"  {command} compare {PROJECT} --metric test/return --by config.env_steps{place}")
+    print(f"  {command} report {PROJECT} -o report.html{place}")
+    return 0
+
+
 def _begin(root: Path, seed: int | None, steps: int | None) -> Run:
     config = CONFIG if steps is None else {**CONFIG, "env_steps": steps}
     seed = len(list((root / PROJECT).glob(f"{NAME}-*"))) if seed is None else seed
@@ -107,16 +148,23 @@ def _short(folder: Path) -> str:
         return str(folder)
 
 
+def _command() -> str:
+    """The program as one would type it from here."""
+    if shutil.which("rollbook") is None:  # an environment that is not activated, as `make demo` makes it
+        return _short(Path(sys.executable).absolute().with_name("rollbook"))
+    return "rollbook"
+
+
 def _what_next(root: Path, place: str) -> str:
-    command = "rollbook"
-    if shutil.which(command) is None:  # an environment that is not activated, as `make demo` makes it
-        command = _short(Path(sys.executable).absolute().with_name("rollbook"))
+    command = _command()
     return "\n".join(
         (
             "What to try next:",
             f"  {command} ui" + (f" {root}" if place else ""),
             f"  {command} ls" + (f" {root}" if place else ""),
             f'  {command} sql last \'select env_step, "test/return" from metrics where "test/return" > 0\'{place}',
+            f"  {command} plot last --key test/return --text{place}",
+            f"  {command} demo --seeds 5{place}",
             f"  {command} export last --table episodes -o episodes.csv{place}",
         )
     )
