@@ -324,7 +324,7 @@ class Agent:
         ({"write": lambda path: 1 / 0}, "ZeroDivisionError"),
         ({"path": "nowhere/at/all"}, "does not exist"),
         ({"state": {}, "path": "."}, "more than one"),
-        ({"state": {}, "keep": "three"}, "no number of checkpoints"),
+        ({"state": {}, "keep": "three"}, "must be an integer"),
     ],
 )
 def test_a_checkpoint_that_cannot_be_saved_is_counted_and_leaves_nothing_behind(

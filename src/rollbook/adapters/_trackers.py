@@ -77,7 +77,7 @@ def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object
     if callable(tracker):
         return tracker  # type: ignore[no-any-return]
     raise BadInput(
-        f"{tracker!r:.200} is a {type(tracker).__name__}, which is no tracker we can talk to: it needs one of "
+        f"{tracker!r:.200} is a {type(tracker).__name__}, which cannot be used as a tracker: it needs one of "
         "log_metric(key, x, y), run[key].append(value, step=), add_scalar(key, value, x), log_metrics(dict, step=), "
         "log(dict, step=), or to be a function of (row, step)"
     )

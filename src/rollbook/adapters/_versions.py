@@ -31,7 +31,7 @@ def in_range(version: str, supported: str) -> bool:
     for clause in supported.split(","):
         match = _CLAUSE.fullmatch(clause)
         if match is None:
-            raise ValueError(f"{supported!r} is no version range: write clauses like '>=2.3,<3'")
+            raise ValueError(f"{supported!r} is not a version range: write clauses like '>=2.3,<3'")
         operator, number = match.groups()
         want = _release(number)
         holds = {

@@ -199,7 +199,7 @@ def _ns(moment: Any, default: int) -> int:
     except (TypeError, ValueError, OverflowError):
         if isinstance(seconds, float) and seconds in (float("inf"), float("-inf")):
             return 2**62 if seconds > 0 else -(2**62)
-        raise BadInput(f"{moment!r:.80} is no moment: pass unix seconds or a datetime") from None
+        raise BadInput(f"{moment!r:.80} must be a moment: pass unix seconds or a datetime") from None
     return found
 
 

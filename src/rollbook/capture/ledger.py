@@ -98,7 +98,7 @@ class RewardLedger:
                 self._recorder.count(
                     "reward_ledger_odd",
                     1,
-                    f"the reward {reward!r:.60} at stage {stage!r} is no number ({err}); it was not entered into "
+                    f"the reward {reward!r:.60} at stage {stage!r} must be a number ({err}); it was not entered into "
                     "the ledger",
                 )
 

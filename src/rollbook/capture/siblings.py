@@ -38,7 +38,7 @@ def siblings(
       BadInput: n and seeds do not fit. Otherwise what `open_run` raises; runs that were open by then are ended.
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise BadInput(f"siblings({n!r}): found no number of runs. Pass how many to open, 1 or more")
+        raise BadInput(f"siblings({n!r}): the number of runs to open must be an integer of 1 or more")
     if seeds is None or isinstance(seeds, int):
         chosen = [int(seeds or 0) + i for i in range(n)]
     else:

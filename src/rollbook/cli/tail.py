@@ -45,7 +45,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
     try:
         pattern = re.compile(keys) if keys else None
     except re.error as err:
-        raise click.BadParameter(f"{keys!r} is no regular expression: {err}", param_hint="--keys") from None
+        raise click.BadParameter(f"{keys!r} is not a regular expression: {err}", param_hint="--keys") from None
     kept: deque[Row] = deque(maxlen=max(0, last))
     looks = 0
 

@@ -43,7 +43,7 @@ def pixels(data: bytes) -> npt.NDArray[np.uint8]:
     try:
         return _decode(data)
     except (ValueError, KeyError, IndexError, struct.error, zlib.error) as err:
-        raise Damaged(f"a picture of {len(data)} bytes is no PNG that can be read here ({err})") from None
+        raise Damaged(f"a picture of {len(data)} bytes cannot be read here as a PNG ({err})") from None
 
 
 def _decode(data: bytes) -> npt.NDArray[np.uint8]:

@@ -25,7 +25,7 @@ def pattern(asked: str, who: str) -> re.Pattern[str]:
         return re.compile(asked)
     except (re.error, TypeError) as err:
         raise BadInput(
-            f"{who} was given {asked!r}, which is no regular expression ({err}). "
+            f"{who} was given {asked!r}, which is not a regular expression ({err}). "
             "To match a key as it stands, use re.escape(key)."
         ) from None
 

@@ -66,7 +66,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Damaged(f"{os.fspath(path)} is no regular file; it is not opened")
+        raise Damaged(f"{os.fspath(path)} is not a regular file; it is not opened")
     return fd
 
 

@@ -131,7 +131,7 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as err:
         if is_foreign(err):
             raise
-        raise Damaged(f"a frame of {len(data)} bytes is no msgpack that rollbook writes ({err})") from None
+        raise Damaged(f"a frame of {len(data)} bytes is not msgpack as rollbook writes it ({err})") from None
     if type(payload) is not dict:
         raise Damaged(f"a frame holds a {type(payload).__name__} where a map was expected")
     return payload

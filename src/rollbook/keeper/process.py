@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(2)
     folder = os.path.abspath(folders[0])
     if not os.path.isdir(folder):
-        sys.stderr.write(f"{folder} is no folder. {_USAGE}")
+        sys.stderr.write(f"{folder} is not a folder. {_USAGE}")
         raise SystemExit(2)
     _extend_path()
     if background:

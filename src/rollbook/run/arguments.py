@@ -46,7 +46,7 @@ def check_option(what: str, value: Any, choices: Sequence[str]) -> None:
       UnknownOption: it is another.
     """
     if value not in choices:
-        raise UnknownOption(f"{what}={value!r} is no choice.{did_you_mean(str(value), list(choices))}")
+        raise UnknownOption(f"{what}={value!r} is not one of the choices.{did_you_mean(str(value), list(choices))}")
 
 
 def check_name(what: str, name: Any) -> str:
@@ -63,7 +63,7 @@ def check_name(what: str, name: Any) -> str:
     elif any(unicodedata.category(c) in ("Cc", "Zl", "Zp") or c in _TURNING for c in name):
         fault = "it holds control characters"
     elif any("\ud800" <= c <= "\udfff" for c in name):
-        fault = "it holds half of a surrogate pair, which is no character"
+        fault = "it holds half of a surrogate pair, which is not a character"
     elif any(c in name for c in '/\\:*?"<>|'):
         fault = 'it holds one of / \\ : * ? " < > |'
     elif name in (".", "..") or name.startswith(".") or name != name.strip() or name.endswith("."):

@@ -86,7 +86,7 @@ def plain_json(answer: Any) -> bytes:
 def _of_numpy(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} is no part of an answer")
+    raise TypeError(f"{type(value).__name__} cannot be part of an answer")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_of_numpy)
@@ -123,9 +123,9 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> Any:
         try:
             found = msgspec.json.decode(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as err:
-            raise Refused("bad_input", f"the body is no JSON: {err}") from None
+            raise Refused("bad_input", f"the body must be JSON: {err}") from None
         if not isinstance(found, dict):
-            raise Refused("bad_input", "the body is no JSON object")
+            raise Refused("bad_input", "the body must be a JSON object")
         said.update(found)
     for name in endpoint.path_names:
         if name in said:

@@ -30,7 +30,7 @@ def boards(hall: Hall, _: BoardsAsk) -> BoardsAnswer:
 def save(hall: Hall, ask: BoardAsk) -> Board:
     """Save a view under its name."""
     if not ask.board.strip() or len(ask.board) > 120 or not ask.board.isprintable():
-        raise Refused("bad_input", f"{ask.board!r:.60} is no name for a board", "1 to 120 printable characters.")
+        raise Refused("bad_input", f"{ask.board!r:.60} cannot be the name of a board", "1 to 120 printable characters.")
     with _lock:
         found = _read(hall)
         found[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())

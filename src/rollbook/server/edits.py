@@ -61,7 +61,7 @@ def _check(ask: EditAsk) -> None:
         raise BadInput("nothing to change: say set, add_tags or remove_tags")
     for tag in [*((ask.set.tags if ask.set else None) or ()), *ask.add_tags]:
         if not tag.strip() or len(tag) > _LONGEST_TAG or not tag.isprintable():
-            raise BadInput(f"the tag {tag!r:.60} is no tag: 1 to {_LONGEST_TAG} printable characters")
+            raise BadInput(f"the tag {tag!r:.60} cannot be a tag: a tag has 1 to {_LONGEST_TAG} printable characters")
     if len((ask.set.tags if ask.set else None) or ()) + len(ask.add_tags) > _MOST_TAGS:
         raise Refused("too_large", f"at most {_MOST_TAGS} tags a run")
     for name, most in _LONGEST.items():

@@ -249,7 +249,7 @@ class Live:
     def _log(self, topic: str) -> str:
         parts = topic.split(":", 2)
         if len(parts) != 3:
-            raise Refused("bad_input", f"{topic!r:.80} is no topic", "log:<run>:<name>")
+            raise Refused("bad_input", f"{topic!r:.80} is not a topic", "log:<run>:<name>")
         return log_path(self._hall.row(parts[1]), parts[2])
 
     def _tell(self, topic: str, message: dict[str, Any]) -> None:

@@ -125,7 +125,8 @@ class Locked:
             elif kind == "BASE_TABLE":
                 name = str(node.get("table_name", ""))
                 if not _NAME.fullmatch(name) or node.get("schema_name") or node.get("catalog_name"):
-                    raise BadInput(f"{name!r:.80} is no table of a run: {', '.join(self._tables) or 'none was named'}")
+                    known = ", ".join(self._tables) or "none was named"
+                    raise BadInput(f"{name!r:.80} is not a table of a run: {known}")
 
     def table(self, query: str, values: Sequence[Any] = (), limit: int | None = None) -> pa.Table:
         """The answer to one SELECT.

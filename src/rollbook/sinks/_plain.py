@@ -80,7 +80,7 @@ def leaving_out(leave_out: str, sink: str) -> re.Pattern[str] | None:
         return re.compile(leave_out) if leave_out else None
     except (re.error, TypeError) as err:
         raise BadInput(
-            f"the {sink} sink was given leave_out={leave_out!r}, which is no regular expression ({err}); "
+            f"the {sink} sink was given leave_out={leave_out!r}, which is not a regular expression ({err}); "
             "'' leaves nothing out"
         ) from None
 

@@ -212,9 +212,9 @@ def _read_note(path: str) -> dict[str, Any]:
         raise ValueError(f"no film has {note['fps']!r} frames per second")
     folder, _, name = str(note["path"]).partition("/")
     if folder != "media" or not name or name[0] == "." or os.path.basename(name) != name or "\\" in name:
-        raise ValueError(f"{note['path']!r} is no file of media/")
+        raise ValueError(f"{note['path']!r} is not a file of media/")
     if os.path.splitext(name)[1] not in (".png", ".mp4", ".gif", ".apng"):
-        raise ValueError(f"{note['path']!r} is no file that is written here")
+        raise ValueError(f"{note['path']!r} is not a file that is written here")
     return dict(note)
 
 

@@ -358,7 +358,7 @@ class Study:
     def _scores(self, scores: Mapping[str, ArrayLike], crashed: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         unknown = [arm for arm in (*scores, *crashed) if arm not in self.plan.arms]
         if unknown:
-            raise BadInput(f"{unknown[0]!r} is no arm of the plan, which has {', '.join(self.plan.arms)}.")
+            raise BadInput(f"{unknown[0]!r} is not an arm of the plan, which has {', '.join(self.plan.arms)}.")
         arms = {}
         for arm in self.plan.arms:
             if arm not in scores:

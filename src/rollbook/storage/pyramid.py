@@ -201,7 +201,7 @@ class Pyramid:
             file.seek(size - _TAIL.size)
             offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
             if magic != _MAGIC or offset + length + _TAIL.size != size:
-                raise ValueError(f"{path} is no pyramid")
+                raise ValueError(f"{path} is not a pyramid")
             file.seek(offset)
             text = file.read(length)
         if zlib.crc32(text) != crc:

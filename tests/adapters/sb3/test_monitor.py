@@ -107,7 +107,7 @@ def test_the_errors_are_the_librarys() -> None:
 
 def test_rows_with_unknown_keys_are_refused(tmp_path: Path) -> None:
     writer = ResultsWriter(tmp_path / "0", {"t_start": 0.0})
-    with pytest.raises(ValueError, match="'x' is no column"):
+    with pytest.raises(ValueError, match="'x' is not a column"):
         writer.write_row({"r": 1, "x": 2})
     writer.write_row({"r": 1})
     writer.close()

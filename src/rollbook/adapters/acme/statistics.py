@@ -21,7 +21,7 @@ def compiled(asked: str, who: str) -> re.Pattern[str]:
         return re.compile(asked)
     except (re.error, TypeError) as err:
         raise BadInput(
-            f"{who}{asked!r} is no regular expression ({err}). Use re.escape() for a key as it stands."
+            f"{who}{asked!r} is not a regular expression ({err}). Use re.escape() for a key as it stands."
         ) from None
 
 

@@ -142,7 +142,9 @@ class EventWriter:
         del walltime, display_name, summary_description
         number = scalar_of(scalar_value)
         if number is None:
-            self._run.count("lightzero_scalar", message=f"add_scalar({tag!r}, {scalar_value!r:.80}): this is no number")
+            self._run.count(
+                "lightzero_scalar", message=f"add_scalar({tag!r}, {scalar_value!r:.80}): this must be a number"
+            )
             return
         clock = clock_of(tag)
         step = self._step(global_step, clock)

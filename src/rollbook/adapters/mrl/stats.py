@@ -49,7 +49,7 @@ class StatsCallback(Callback):
 
     def compute(self, values: Any) -> float:
         """The statistic of `values`, which are not empty."""
-        raise TypeError(f"{type(self).__name__} is no statistic yet: define compute(self, values)")
+        raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 
     def setup(self) -> None:
         """Add the metric."""

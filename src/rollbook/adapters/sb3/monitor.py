@@ -94,7 +94,7 @@ class ResultsWriter:
         unknown = [key for key in epinfo if key not in self._columns]
         if unknown:
             raise ValueError(
-                f"write_row(): {unknown[0]!r} is no column of {self.path}; it has {', '.join(self._columns)}"
+                f"write_row(): {unknown[0]!r} is not a column of {self.path}; it has {', '.join(self._columns)}"
             )
         self._line(epinfo)
 
@@ -330,7 +330,7 @@ def _read_one(file: str) -> tuple[float, list[dict[str, Any]]]:
         start = None
     if start is None:
         raise LoadMonitorResultsError(
-            f"{file} is no Monitor file: its first line has to be '#' and JSON with t_start; found {first[:80]!r}"
+            f"{file} is not a Monitor file: its first line has to be '#' and JSON with t_start; found {first[:80]!r}"
         )
     rows = []
     lines, torn = _without_torn_end(rest)

@@ -85,7 +85,9 @@ class Logger:
     ) -> None:
         if existing not in ("append", "replace"):
             choices = ["append", "replace"]
-            raise UnknownOption(f"existing={existing!r} is no choice.{did_you_mean(str(existing), choices)}")
+            raise UnknownOption(
+                f"existing={existing!r} is not one of the choices.{did_you_mean(str(existing), choices)}"
+            )
         self.exp_name = exp_name
         self.first_row = True
         self.log_headers: list[str] = []

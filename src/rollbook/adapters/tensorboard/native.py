@@ -46,7 +46,7 @@ def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
     choice = "auto" if choice is True else choice
     if choice not in CHOICES:
         hint = did_you_mean(str(choice), [*CHOICES, "False"])
-        raise UnknownOption(f"events={choice!r} is no choice of who writes the event files.{hint}")
+        raise UnknownOption(f"events={choice!r} does not say who writes the event files.{hint}")
     if choice == "auto":
         choice = _loaded()
     common = {

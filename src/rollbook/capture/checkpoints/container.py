@@ -113,7 +113,7 @@ def read(path: str | os.PathLike[str]) -> Any:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_HEAD_SIZE)
         if len(head) < _HEAD_SIZE or head[:8] != MAGIC:
-            raise Damaged(f"{where} is no checkpoint of rollbook: it does not begin with {MAGIC!r}")
+            raise Damaged(f"{where} is not a checkpoint of rollbook: it does not begin with {MAGIC!r}")
         _, version, crc, meta_at, meta_size = _HEAD.unpack_from(head)
         if zlib.crc32(head[: _HEAD.size]) != struct.unpack_from("<I", head, _HEAD.size)[0]:
             raise Damaged(f"{where}: the head is damaged (checksum differs)")

@@ -158,7 +158,7 @@ class Checkpoints:
         if sum(given is not None for given in (state, write, path)) > 1:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
         if keep is not None and as_clock(keep) is None:
-            raise BadInput(f"keep={keep!r:.80} is no number of checkpoints; pass an integer, or None to keep all")
+            raise BadInput(f"keep={keep!r:.80} must be an integer, or None to keep all checkpoints")
         if self._pid != os.getpid():  # a forked child: the lock may be held by a thread that is not here
             self._pid, self._lock, self._files = os.getpid(), RLock(), None
         # All that says "where" is read before the (long) writing: other threads go on logging meanwhile.
@@ -289,7 +289,7 @@ class Checkpoints:
             self._recorder.count(
                 "checkpoint_score",
                 1,
-                f"score={score!r} is no number, so this checkpoint cannot become the best one. Pass a float",
+                f"score={score!r} must be a number, so this checkpoint cannot become the best one. Pass a float",
             )
             return None
         return None if number != number else float(number)

@@ -134,7 +134,7 @@ def _array(image: Any) -> Any:
     except (TypeError, ValueError) as err:
         if is_foreign(err):
             raise
-        raise BadInput(f"found {type(image).__name__}, which is no array of pixels ({err}). Pass numbers") from None
+        raise BadInput(f"found {type(image).__name__}, which cannot be read as pixels ({err}). Pass numbers") from None
 
 
 def _as_bytes(array: Any) -> Any:

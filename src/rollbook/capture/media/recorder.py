@@ -110,7 +110,7 @@ class Media:
 
         kind = format or picture_files.best_film_format()
         if kind not in picture_files.FILM_FORMATS:
-            self._refuse(key, f"format={format!r} is none of {', '.join(picture_files.FILM_FORMATS)}")
+            self._refuse(key, f"format={format!r} must be one of {', '.join(picture_files.FILM_FORMATS)}")
             return None
         try:
             rate = float(fps)
@@ -119,7 +119,7 @@ class Media:
                 raise
             rate = 0.0
         if not 0.0 < rate <= 1000.0:
-            self._refuse(key, f"fps={fps!r} is no number of frames per second. Pass one above 0, up to 1000")
+            self._refuse(key, f"fps={fps!r} must be a number of frames per second, above 0 and up to 1000")
             return None
 
         def pictures() -> Iterable[Any]:

@@ -1,0 +1,37 @@
+"""The words of errors and warnings: plain English that a reader of another language understands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "rollbook"
+FORMER = re.compile(r"(?<!there )\b(is|are) no (?!longer\b)|\b(is|are) none of\b", re.IGNORECASE)
+"""'x is no number' for 'x must be a number' or 'x is not a number'; 'there is no such run' is English."""
+
+
+def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, text) of every string in what is raised, and in what is said as a message."""
+    for node in ast.walk(tree):
+        said: list[ast.AST] = []
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            said = [node.exc]
+        elif isinstance(node, ast.Call):
+            said = [keyword.value for keyword in node.keywords if keyword.arg == "message"]
+        for part in said:
+            texts = [
+                each.value for each in ast.walk(part) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            ]
+            yield node.lineno, "·".join(texts)
+
+
+def test_no_error_calls_a_thing_no_thing() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}: {text}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in messages(ast.parse(path.read_text("utf-8")))
+        if FORMER.search(text)
+    ]
+    assert not wrong, "\n".join(wrong)
