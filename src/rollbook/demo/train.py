@@ -127,7 +127,7 @@ def _continue(root: Path, which: str, steps: int | None) -> Run:
             f"rollbook demo --resume: asked for {asked} in {root / PROJECT}, found {found}. "
             "Start one with: rollbook demo"
         )
-    config = None if steps is None else {"env_steps": steps}
+    config = None if steps is None else {**wanted[-1].config, "env_steps": steps}  # a life has a whole configuration
     total = None if steps is None else {"env_step": steps}
     return rollbook.init(PROJECT, NAME, dir=root, resume="allow", run_id=wanted[-1].id, config=config, total=total)
 
