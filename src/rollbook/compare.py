@@ -193,6 +193,22 @@ class Curves:
             np.array(shares), np.array(lows), np.array(highs),
         )  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid, sentences, spark
+
+        drawn = [
+            spark(
+                [(self.x_P, group.band.centre_P)],
+                [(self.x_P, group.band.low_P, group.band.high_P)],
+                width=260,
+                height=60,
+            )
+            for group in self.groups
+        ]
+        rows = [{"group": group.legend()} for group in self.groups]
+        title = f"{self.key} by {self.by}" if self.by else self.key
+        return card(title, f"along {self.axis}", grid(rows, sparks={"": drawn}), sentences(self.sentences()))
+
     def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
         """A panel a group, all over the same grid."""
         return [
@@ -491,6 +507,12 @@ class Comparison:
         said = [pair.sentence() for pair in self.pairs]
         said += [f"{g.label}: {g.interval.sentence(self.metric)}" for g in self.groups if g.interval is not None]
         return [*said, *self.notes]
+
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid, sentences
+
+        said = self.sentences()
+        return card(f"{self.metric} by {self.by}", self.how, sentences(said), grid(self.table()))
 
     def table(self) -> list[dict[str, Any]]:
         """One row a group: group, n, estimate, low, high, method, claim, crashed, running."""

@@ -85,6 +85,11 @@ class Book:
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - _INTERNAL)
 
+    def _repr_html_(self) -> str:
+        from rollbook.book.cards import book_card
+
+        return book_card(self, self.status, self.seed)
+
     # -- identity
 
     @property

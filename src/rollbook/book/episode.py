@@ -59,6 +59,17 @@ class Episode(Mapping[str, Any]):
         said += [f"steps kept ({self.row['steps_kept']})"] if self.row.get("steps_kept") else []
         return f"<Episode {self.id}: {', '.join(said)}>"
 
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid, spark
+
+        steps = self.steps()
+        drawn = ""
+        if steps.num_rows and "reward" in steps.column_names:
+            rewards = np.array([np.nan if r is None else float(r) for r in steps["reward"].to_pylist()])
+            drawn = spark([(np.arange(len(rewards)), rewards)], width=420, height=80)
+        cells = [{"column": name, "value": value} for name, value in self.row.items() if value is not None]
+        return card(f"Episode {self.id}", "reward by step" if drawn else "", drawn, grid(cells, most=30))
+
     @property
     def table(self) -> pa.Table:
         """The row as a table of one row."""

@@ -39,6 +39,29 @@ class Series:
     def __len__(self) -> int:
         return len(self.x)
 
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, spark
+
+        told = f"{len(self):,} points along {self.axis}"
+        told += f", {self.non_finite:,} rows NaN or infinite" if self.non_finite else ""
+        return card("Series", told, spark([(self.x, self.mean)], [(self.x, self.min, self.max)], width=420, height=110))
+
+    def to_pandas(self) -> Any:
+        """The points as a data frame: the axis, mean, min, max, count."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {self.axis: self.x, "mean": self.mean, "min": self.min, "max": self.max, "count": self.count}
+        )
+
+    def to_polars(self) -> Any:
+        """The points as a Polars data frame; see `to_pandas`."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {self.axis: self.x, "mean": self.mean, "min": self.min, "max": self.max, "count": self.count}
+        )
+
 
 def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
     """Every row as a point of its own."""

@@ -564,5 +564,14 @@ class Run(Scope):
         leave(self)
         self.finish(status_of(kind))
 
+    def _repr_html_(self) -> str:
+        """The run as a notebook shows it; what cannot be read yet is left out, for nothing may raise beside a loop."""
+        try:
+            return str(self.book._repr_html_())
+        except Exception:
+            import html
+
+            return f"<code>{html.escape(repr(self))}</code>"
+
     def __repr__(self) -> str:
         return f"<Run {self.project}/{self.name} {self.id}, attempt {self.attempt}, {self.status}>"

@@ -70,6 +70,13 @@ class RunSet(Sequence["Book"]):
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - {"count", "index"})  # of Sequence; they ask nothing of runs
 
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid
+
+        names = ("project", "name", "id", "status", "seed", "group")
+        rows = [{name: row.get(name) for name in names} for row in self.newest()._rows]
+        return card(f"{len(self)} runs", f"below {self.root}, newest first", grid(rows))
+
     def rows(self) -> list[dict[str, Any]]:
         """One dict per run; see the class. Cheap: nothing but run.json was read."""
         return [dict(row) for row in self._rows]

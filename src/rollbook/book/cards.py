@@ -1,0 +1,32 @@
+"""How a book shows itself in a notebook."""
+
+from __future__ import annotations
+
+from rollbook.book.asked import ChartTables
+from rollbook.plots.cards import card, grid, spark
+
+__all__ = ["book_card"]
+
+_CANONICAL = ("test/return", "train/return", "train/length", "update/loss/policy", "update/loss/value")
+_MOST_KEYS, _POINTS = 10, 200
+
+
+def book_card(book: ChartTables, status: str, seed: int | None) -> str:
+    """Identity, and the newest keys with their last value and a small curve."""
+    canonical = book.canonical()
+    keys = [key for key in _CANONICAL if key in canonical or key in book.keys()]  # noqa: SIM118 - a method, no dict
+    known = {canonical.get(key, key) for key in keys}
+    others = [key for key in book.keys() if key not in known and not key.startswith(("host/", "rollbook/"))]  # noqa: SIM118
+    keys = [*keys, *others][:_MOST_KEYS]
+    series = book.batch(keys, points=_POINTS) if keys else {}
+    rows = [
+        {
+            "key": key,
+            "last": float(each.mean[-1]) if len(each) else None,
+            "rows": int(each.count.sum()) + each.non_finite,
+        }
+        for key, each in series.items()
+    ]
+    drawn = [spark([(each.x, each.mean)], [(each.x, each.min, each.max)]) for each in series.values()]
+    told = f"{status}, id {book.id}" + ("" if seed is None else f", seed {seed}")
+    return card(f"{book.project}/{book.name}", f"{told}, {book.path}", grid(rows, sparks={"": drawn}))

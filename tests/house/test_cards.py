@@ -1,0 +1,69 @@
+"""What objects show of themselves in a notebook: escaped, small, and never an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rollbook
+from rollbook import compare
+
+BAD = "<img src=x onerror=alert(1)>"
+
+
+def record(root: Path) -> Any:
+    with rollbook.init("cards", "a & b", seed=1, dir=root, sinks=[], keeper="inline", config={"algo": BAD}) as run:
+        for step in range(30):
+            run.log({"test/return": float("nan") if step == 3 else float(step), BAD[1:20]: 1.0}, env_step=step)
+        run.log_episode(return_=3.0, length=2, env_step=5, episode_id="e1", note=BAD)
+    return run
+
+
+def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> None:
+    run = record(tmp_path)
+    runs = rollbook.open(tmp_path)
+    x = np.arange(5.0)
+    curves = compare.curves({BAD: {"r": compare.Line(x, x)}}, key=BAD, axis="x")
+    entries = [compare.Entry(BAD, "r", seed, "", float(seed)) for seed in range(5)]
+    comparison = compare.compare(entries, metric=BAD, by="config.algo", how="last")
+    shown = {
+        "run": run, "book": runs[0], "runs": runs, "series": runs[0].series("test/return"), "curves": curves,
+        "comparison": comparison, "episode": runs[0].episode("e1"),
+    }  # fmt: skip
+    for name, thing in shown.items():
+        text = thing._repr_html_()
+        assert "<img" not in text, name
+        assert "a & b" not in text, name
+        assert len(text) < 20_000, name
+        assert "<script" not in text, name
+    assert "&lt;img" in curves._repr_html_()
+    assert "1 rows NaN or infinite" in shown["series"]._repr_html_()
+
+
+def test_a_run_that_cannot_be_read_still_shows_itself(tmp_path: Path) -> None:
+    run = record(tmp_path)
+    (Path(run.folder) / "run.json").unlink()
+    assert "cards" in run._repr_html_() or "code" in run._repr_html_()
+
+
+def test_a_report_is_one_page_without_scripts_and_with_every_name_escaped(tmp_path: Path) -> None:
+    from rollbook.report import write
+
+    record(tmp_path / "runs")
+    record(tmp_path / "runs")
+    runs = rollbook.open(tmp_path / "runs")
+    for what, name in ((runs[0], "run.html"), (runs, "group.html")):
+        page = Path(write(what, tmp_path / name, metric="test/return", by=None)).read_text()
+        assert "<script" not in page
+        assert "<img" not in page
+        assert "<svg" in page
+        assert "http://" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
+            "http://creativecommons.org", ""
+        )
+        assert "prefers-color-scheme:dark" in page
+        assert "#292aab" not in page.partition("<body>")[2], "pictures take the colours of the page"
+    page = Path(write(runs, tmp_path / "by.html", metric="test/return", by="config.algo")).read_text()
+    assert "<img" not in page
+    assert "&lt;img" in page
