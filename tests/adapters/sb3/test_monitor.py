@@ -158,7 +158,7 @@ def test_folders_without_monitor_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(monitor.LoadMonitorResultsError, match="No monitor files"):
         read_monitor(tmp_path)
     (tmp_path / "x.monitor.csv").write_text("r,l,t\n")
-    with pytest.raises(monitor.LoadMonitorResultsError, match=r"x\.monitor\.csv is no Monitor file"):
+    with pytest.raises(monitor.LoadMonitorResultsError, match=r"x\.monitor\.csv is not a Monitor file"):
         read_monitor(tmp_path)
 
 
