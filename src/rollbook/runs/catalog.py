@@ -9,7 +9,9 @@ from __future__ import annotations
 import builtins
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 from rollbook import manifest
@@ -42,16 +44,17 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
         raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")
     if os.path.lexists(manifest.path_of(root)):
         manifest.read(root)  # somebody asked for this very run: if it cannot be read, that is the answer
-    folders = sorted(_find(root, 0))
+    folders = sorted(_find(root, 0), key=itemgetter(0))
     problems: list[str] = []
     rows = _load(root, folders, problems)
     return RunSet([row for row in rows if row is not None], root, problems)
 
 
-def _find(folder: str, depth: int) -> Iterator[str]:
-    """The run folders at or below `folder`."""
-    if os.path.isfile(os.path.join(folder, "run.json")):
-        yield folder
+def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    """The run folders at or below `folder`, each with what the file system says of its run.json: one look a run."""
+    page = _page(folder)
+    if page is not None:
+        yield folder, page
         return
     if depth >= _DEEPEST:
         return
@@ -61,26 +64,35 @@ def _find(folder: str, depth: int) -> Iterator[str]:
         return
     for entry in entries:
         try:
-            if not entry.name.startswith(".") and entry.is_dir():
+            if entry.name.startswith("."):
+                continue
+            page = _page(entry.path)
+            if page is not None:
+                yield entry.path, page
+            elif depth + 1 < _DEEPEST and entry.is_dir():
                 yield from _find(entry.path, depth + 1)
         except OSError:
             continue
 
 
-def _load(root: str, folders: list[str], problems: list[str]) -> list[dict[str, Any] | None]:
+def _page(folder: str) -> os.stat_result | None:
+    try:
+        found = os.stat(f"{folder}{os.sep}run.json")
+    except (OSError, ValueError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, Any] | None]:
     cache = _Cache(root) if len(folders) >= _WORTH_A_CACHE else None
-    rows = [_row(folder, cache, problems) for folder in folders]
-    if cache is not None:
-        cache.save({folder: _known[folder] for folder in folders if folder in _known})
+    rows = [_row(folder, page, cache, problems) for folder, page in folders]
+    if cache is not None and cache.was_read:
+        cache.save({folder: _known[folder] for folder, _ in folders if folder in _known})
     return rows
 
 
-def _row(folder: str, cache: _Cache | None, problems: list[str]) -> dict[str, Any] | None:
-    try:
-        stat = os.stat(os.path.join(folder, "run.json"))
-    except OSError:
-        return None
-    stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list[str]) -> dict[str, Any] | None:
+    stamp = (page.st_mtime_ns, page.st_size, page.st_ino)
     known = _known.get(folder) or (cache.get(folder) if cache is not None else None)
     if known is None or known[0] != stamp:
         try:
@@ -113,6 +125,11 @@ class _Cache:
         name = hashlib.blake2b(root.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
         self._path = os.path.join(home, "rollbook", f"catalog-{name}.json")
         self._known: dict[str, tuple[_Stamp, dict[str, Any]]] | None = None
+
+    @property
+    def was_read(self) -> bool:
+        """Whether anything had to be asked of it: something was not in memory."""
+        return self._known is not None
 
     def get(self, folder: str) -> tuple[_Stamp, dict[str, Any]] | None:
         """What is known of a run."""

@@ -37,7 +37,8 @@ def holds(text: str, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
         with duckdb.connect(config={"enable_external_access": "false"}) as connection:
             connection.register("fields", table)
             query = f"select coalesce(({expression.text})::boolean, false) from (select {view} from fields) as runs"
-            return [bool(row[0]) for row in connection.execute(query).fetchall()]
+            (answer,) = connection.execute(query).fetchnumpy().values()
+            return [bool(wanted) for wanted in answer.tolist()]
     except duckdb.Error as err:
         said = str(err).strip().partition("\n")[0]
         odd = f" Runs disagree about what {', '.join(mixed)} is, so it is compared as text." if mixed else ""
