@@ -587,7 +587,7 @@ class Comparison:
             nothing,
             tuple(np.zeros(0) for _ in known),
             tuple(
-                f"{pair.improvement:.3g} of {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
+                f"{pair.improvement:.3g} over {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
                 for pair in known
             ),
             zero=0.5,

@@ -140,7 +140,7 @@ class Paint:
     def labels(self, title: str, axis: str, up: str = "") -> None:
         """The words around the axes, and readable numbers along x."""
         self.axes.set_title(short(title, 90))
-        self.axes.set_xlabel(short(axis, 60))
+        self.axes.set_xlabel(short(axis, 100))
         if up:
             self.axes.set_ylabel(short(up, 60))
         self.axes.xaxis.set_major_formatter(lambda value, _place: measure(value))
