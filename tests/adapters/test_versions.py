@@ -174,5 +174,5 @@ def test_an_installed_framework_answers_with_its_version(monkeypatch: pytest.Mon
 
 
 def test_a_range_that_is_no_range_is_our_own_mistake() -> None:
-    with pytest.raises(ValueError, match="no version range"):
+    with pytest.raises(ValueError, match="not a version range"):
         _versions.in_range("1.0", "about 2")

@@ -152,7 +152,7 @@ def test_a_figure_is_drawn_at_its_size_and_stays_as_it_was(media: Media, recorde
         (np.zeros(5, np.uint8), "a picture is"),
         ("picture.png", "a picture is"),
         (None, "a picture is"),
-        ([[1, 2], [3]], "no array of pixels"),
+        ([[1, 2], [3]], "cannot be read as pixels"),
         (Image.new("I;16", (2, 2)), "mode 'I;16'"),
         (np.array([["a"]]), "found <U1"),
     ],
@@ -266,7 +266,7 @@ def test_frames_may_come_one_by_one_grey_transparent_or_with_channels_first(medi
         (np.zeros((2, 4, 4, 3), np.uint8), {"fps": 0}, "fps=0"),
         (np.zeros((2, 4, 4, 3), np.uint8), {"fps": float("nan")}, "fps=nan"),
         (np.zeros((2, 4, 4, 3), np.uint8), {"fps": "fast"}, "fps='fast'"),
-        (np.zeros((2, 4, 4, 3), np.uint8), {"format": "avi"}, "none of mp4, gif, apng"),
+        (np.zeros((2, 4, 4, 3), np.uint8), {"format": "avi"}, "must be one of mp4, gif, apng"),
     ],
 )
 def test_what_is_no_film_is_refused_and_leaves_nothing_behind(

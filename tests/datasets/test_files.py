@@ -254,7 +254,7 @@ def test_png_of_others_is_read_whatever_filters_it_uses() -> None:
 
 @pytest.mark.parametrize("cut", [0, 4, 20, 45])
 def test_a_broken_png_is_damaged_not_a_crash(cut: int) -> None:
-    with pytest.raises(Damaged, match="no PNG"):
+    with pytest.raises(Damaged, match="cannot be read here as a PNG"):
         pixels(png(np.zeros((8, 8, 3), np.uint8))[:cut])
 
 

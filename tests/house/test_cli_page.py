@@ -26,7 +26,9 @@ EXAMPLES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run that has a bit of everything."""
     place = tmp_path_factory.mktemp("cli")
-    with rollbook.init("cartpole", "ppo", seed=1, dir=place / "runs", sinks=[], keeper="inline") as run:
+    with rollbook.init(
+        "cartpole", "ppo", seed=1, config={"algo": "ppo"}, dir=place / "runs", sinks=[], keeper="inline"
+    ) as run:
         for step in range(50):
             with run.timer("collect"):
                 run.log({"train/return": float(step), "test/return": float(step)}, env_step=step)

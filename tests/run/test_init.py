@@ -109,7 +109,7 @@ def test_choices_outside_the_list_name_the_nearest(start: Start) -> None:
         ({"name": "csv", "every_seconds": -1}, "longer than 0"),
         ({"name": "csv", "filters": [["smoot", {}]]}, "Did you mean 'smooth'"),
         ({"name": "csv", "filters": [["smooth", {"key": "x"}]]}, "Did you mean 'keys'"),
-        ({"name": "csv", "filters": [["Smooth", {"keys": "("}]]}, "no regular expression"),
+        ({"name": "csv", "filters": [["Smooth", {"keys": "("}]]}, "not a regular expression"),
         ({"name": "csv", "filters": "smooth"}, "a list of names"),
         ({"name": "csv", "filters": [3]}, "a filter is its name"),
         ({"name": "wandb", "filters": [["smoot", {}]]}, "Did you mean 'smooth'"),

@@ -178,7 +178,7 @@ def test_time_is_an_axis_too_and_moments_may_be_datetimes(book: Book) -> None:
     assert both["time"].to_pylist()[0] == times[5]
     assert book.metrics(["update/n"], since=-math.inf, until=math.inf).num_rows == whole.num_rows
     for moment in ("yesterday", math.nan, [1]):
-        with pytest.raises(BadInput, match="no moment"):
+        with pytest.raises(BadInput, match="must be a moment"):
             book.metrics(["update/n"], since=moment)  # type: ignore[arg-type]
 
 

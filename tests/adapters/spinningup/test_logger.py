@@ -247,7 +247,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         Logger(str(tmp_path), run=False, existing="apend")
     with pytest.raises(BadInput, match="not a rollbook run"):
         Logger(str(tmp_path), run="my run")
-    with pytest.raises(BadInput, match="no tracker"):
+    with pytest.raises(BadInput, match="cannot be used as a tracker"):
         Logger(str(tmp_path), run=False, trackers=[3])
 
 
