@@ -269,8 +269,8 @@ class UnusualCalls:
     def _refuse(self, key: str, value: Any, why: str = "") -> None:
         self._writer.bill.count(
             "unloggable",
-            message=f"log({{{key!r}: …}}): a {type(value).__name__} is not a number, text or array of numbers"
-            f"{why:.300}; it was not kept, the rest of the row was. Convert it first",
+            message=f"log({{{key!r}: …}}): found {type(value).__name__}, which is not a number, text or array of "
+            f"numbers{why:.300}; it was not kept, the rest of the row was. Convert it first",
             name=key,
         )
 

@@ -183,6 +183,11 @@ class SeedRange:
         return f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
 
 
+def _percent(chance: float) -> str:
+    """A probability in words that never claims to be sure."""
+    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What may be said about one pair now.
@@ -252,7 +257,7 @@ class Verdict:
         if self.chance is not None:
             told += (
                 f" Probability that {plan.n_max} seeds decide, if the difference is like what was seen so far: "
-                f"{100 * self.chance:.0f} %."
+                f"{_percent(self.chance)}."
             )
         if self.more is not None:
             told += f" For a chance of 80 % it would take {self.more} seeds an arm."
