@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 
     from rollbook.run.run import Run
 
-__all__ = ["Counter", "Users", "clean_name", "find_run"]
+__all__ = ["Counter", "Users", "clean_name", "find_run", "takes_native_keys"]
 
 
 def clean_name(text: object, default: str) -> str:
     """`text` as the name of a run or project: characters that no folder name may hold become "-"."""
     name = re.sub(r'[/\\:*?"<>|\x00-\x1f\x7f]+', "-", str(text or "")).strip(" .-")
     return name[:100] or default
+
+
+def takes_native_keys(run: Any) -> Any:
+    """The run (or scope), told that a framework names its keys: one called like a clock is not said to be a mistake."""
+    writer = getattr(getattr(run, "run", run), "writer", None)
+    if writer is not None:
+        writer.native_keys = True
+    return run
 
 
 def find_run(
@@ -55,15 +63,16 @@ def find_run(
 
         arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ("text",)}
         arguments.update(options or {})
-        return init(
+        opened = init(
             clean_name(arguments.pop("project"), "runs"), clean_name(arguments.pop("name"), "run"), **arguments
-        ), True
+        )
+        return takes_native_keys(opened), True
     if not callable(getattr(run, "log", None)) or not callable(getattr(run, "record", None)):
         raise BadInput(
             f"run={run!r:.200} is a {type(run).__name__}, not a rollbook run: pass what rollbook.init() returned, "
             "None to use the current run (or open one), or False to keep no book"
         )
-    return run, False  # a Scope has the same verbs
+    return takes_native_keys(run), False  # a Scope has the same verbs
 
 
 class Users:

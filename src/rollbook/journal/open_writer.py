@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         clocks: tuple[str, ...]
         free: list[Lane]
         long_ways: int
+        native_keys: bool
         long_way_ns: int
         device_values: Any
 

@@ -224,7 +224,7 @@ class UnusualCalls:
 
     def _named_as_a_column(self, key: str) -> None:
         bill = self._writer.bill
-        if self._channel.table != "metrics":
+        if self._channel.table != "metrics" or self._writer.native_keys:
             return
         if key in self._writer.clocks:
             bill.count(

@@ -74,6 +74,7 @@ class Writer:
         not_before: int = 0,
     ) -> None:
         self.run_folder, self.attempt, self.clocks = run_folder, attempt, clocks
+        self.native_keys = False  # a framework names the keys: one called like a clock is no slip of the user's
         self.main, self.nonce, self.rank = main, nonce, rank
         self.bill = bill if bill is not None else Bill()
         self._mapped_wanted, self._not_before = mapped, not_before

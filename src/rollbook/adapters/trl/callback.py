@@ -9,7 +9,7 @@ import os
 
 from rollbook._optional import need
 from rollbook.adapters import _versions
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import Counter, find_run, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.advantages import take_from_files, take_from_trainer
 from rollbook.adapters.trl.batches import link_of
@@ -121,6 +121,7 @@ class RollbookCallback(_Base):
 
     def _join(self, args: Any, state: Any) -> None:
         if self.run is not None:
+            takes_native_keys(self.run)
             return
         options = {"clocks": ("train_iter",), "seed": getattr(args, "seed", None), **self._options}
         if self._project is not None:
@@ -136,6 +137,7 @@ class RollbookCallback(_Base):
         self.run, self._owned = (
             (found, False) if found is not None else find_run(None, project=folder, name=name, options=options)
         )
+        takes_native_keys(self.run)
         self._count = Counter(self.run)
 
     def _keep_config(self, args: Any, model: Any) -> None:
