@@ -23,7 +23,7 @@ def test_the_square_of_a_run_hides_and_shows_its_curve(page: Any, serve: Any, re
         arg=before,
     )
     assert "show=" in page.tab.evaluate("location.hash") or page.tab.wait_for_function(
-        "location.hash.includes('show=')"
+        "() => location.hash.includes('show=')"
     )
 
 
@@ -39,7 +39,7 @@ def test_a_link_restores_exactly_this_view(page: Any, browser: Any, serve: Any, 
     page.tab.get_by_label("Smoothing, from 0 to 0.99").fill("0.6")
     page.tab.keyboard.press("Enter")
     page.tab.keyboard.press("Escape")
-    page.tab.wait_for_function("location.hash.includes('z=') && location.hash.includes('s=0.6')")
+    page.tab.wait_for_function("() => location.hash.includes('z=') && location.hash.includes('s=0.6')")
     link = page.tab.evaluate("location.href")
     other = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     other.goto(link)
