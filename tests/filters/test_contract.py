@@ -11,6 +11,7 @@ from rollbook.sinks import Memory
 
 FILTERS = [
     ("aggregate", {"keys": "return|loss"}),
+    ("apply", {"function": "rollbook.testing.filters:every_row"}),
     ("clocked", {}),
     ("drop_none", {}),
     ("drop_non_finite", {}),

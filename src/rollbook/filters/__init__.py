@@ -4,6 +4,7 @@
     Smooth(Every(Csv(), seconds=1), "return")   smooth first, thin afterwards: the outer one sees the rows first
 
 What a filter drops or reduces is still whole in the book. `make` builds one from its name and plain JSON options.
+Wherever a filter is named, a plain function `Row -> Row | None` may stand instead; see `Apply`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rollbook.filters._base import Filter
     from rollbook.filters.aggregate import Aggregate
+    from rollbook.filters.apply import Apply
     from rollbook.filters.clocked import Clocked
     from rollbook.filters.drop import DropNone, DropNonFinite
     from rollbook.filters.every import Every
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregate",
+    "Apply",
     "Clocked",
     "DropNonFinite",
     "DropNone",
@@ -40,11 +43,13 @@ __all__ = [
     "Smooth",
     "make",
     "names",
+    "plain_specs",
     "spec_of",
 ]
 
 _FILTERS = {
     "aggregate": "aggregate:Aggregate",
+    "apply": "apply:Apply",
     "clocked": "clocked:Clocked",
     "drop_none": "drop:DropNone",
     "drop_non_finite": "drop:DropNonFinite",
@@ -89,25 +94,56 @@ def make(name: str, to: Sink, **options: Any) -> Filter:
     return filter_
 
 
-def spec_of(one: Any) -> tuple[str, dict[str, Any]]:
+def spec_of(asked: Any) -> tuple[str, dict[str, Any]]:
     """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
 
-    The name of the class ("DropNone") stands for its word.
+    The name of the class ("DropNone") stands for its word; a function, or "package.module:function", for `Apply` of it.
 
     Raises:
-      BadInput: it is neither.
+      BadInput: it is none of these.
     """
+    if callable(asked) and not isinstance(asked, type):
+        return "apply", {"function": asked}
     name: Any = None
     options: Any = {}
-    if isinstance(one, str):
-        name = one
-    elif isinstance(one, (list, tuple)) and len(one) == 2:
-        name, options = one
+    if isinstance(asked, str):
+        name = asked
+    elif isinstance(asked, (list, tuple)) and len(asked) == 2:
+        name, options = asked
     if not isinstance(name, str) or not hasattr(options, "items"):
-        raise BadInput(f"filters=[… {one!r:.200} …]: a filter is its name, or [name, {{option: value}}]")
+        raise BadInput(
+            f"filters=[… {asked!r:.200} …]: a filter is its name, [name, {{option: value}}], or a function of a row"
+        )
+    if ":" in name and not options:
+        return "apply", {"function": name}
     if name[:1].isupper():
         name = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
     return name, dict(options)
+
+
+def plain_specs(asked: Any) -> Any:
+    """The filters of a sink as plain data, so that another process can make them; what is plain stays as it is.
+
+    Raises:
+      BadInput: a function that lives in this process alone.
+    """
+    if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__"):
+        return asked
+    from rollbook.filters.apply import place_of
+
+    plain = []
+    for spec in asked:
+        if callable(spec) and not isinstance(spec, type):
+            place = place_of(spec)
+            if place is None:
+                raise BadInput(
+                    f"filters=[… {spec!r:.200} …]: the keeper makes sinks in another process, which cannot find this "
+                    "function. Put it into a module of its own, or make the sink yourself and pass the object: "
+                    "rollbook.filters.Apply(rollbook.sinks.Csv(), function)"
+                )
+            spec = place
+        plain.append(spec)
+    return plain
 
 
 def _load(place: str) -> Any:

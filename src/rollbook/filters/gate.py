@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rollbook.errors import BadInput
 from rollbook.filters._base import Filter
+from rollbook.filters._names import object_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,26 +29,9 @@ class Gate(Filter):
 
     def __init__(self, to: Sink, when: Callable[[Row], object] | str) -> None:
         super().__init__(to, when=when)
-        self._when = found_at(when) if isinstance(when, str) else when
+        self._when = object_at(when, "gate") if isinstance(when, str) else when
         if not callable(self._when):
             raise BadInput(f"Gate was given when={when!r}, which cannot be called; it takes a function of a row")
 
     def _row(self, row: Row) -> Iterable[Row]:
         return (row,) if self._when(row) else ()
-
-
-def found_at(place: str) -> Any:
-    """The object that "package.module:name" stands for."""
-    module, _, name = place.partition(":")
-    try:
-        if not name:
-            raise ImportError("there is no ':' in it")
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as err:
-        raise BadInput(
-            f"Gate was given when={place!r}, and could not find it ({err}). "
-            "Write 'package.module:function' with a module that can be imported."
-        ) from None
-    return found

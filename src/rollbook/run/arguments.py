@@ -203,6 +203,12 @@ def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput(f"sinks=[… {spec!r:.200} …]: options are a dict of name -> value")
     options = {name: value for name, value in spec.items() if name not in ("name", "options")}
     check(spec["name"], {**options, **own})
+    if "filters" in spec or "filters" in own:
+        from rollbook.filters import plain_specs
+
+        spec = {**spec, **({"filters": plain_specs(spec["filters"])} if "filters" in spec else {})}
+        if "filters" in own:
+            spec["options"] = {**own, "filters": plain_specs(own["filters"])}
     try:
         plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
     except (TypeError, ValueError) as err:

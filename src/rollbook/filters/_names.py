@@ -1,0 +1,33 @@
+"""Objects by where they are found, for filters that are given a function and have to be made in another process."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from rollbook.errors import BadInput
+
+__all__ = ["object_at"]
+
+
+def object_at(place: str, asked_by: str) -> Any:
+    """The object that "package.module:name" stands for.
+
+    Args:
+      asked_by: the word of the filter, for the error.
+    Raises:
+      BadInput: there is no such module or name.
+    """
+    module, _, name = place.partition(":")
+    try:
+        if not name:
+            raise ImportError("there is no ':' in it")
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as err:
+        raise BadInput(
+            f"filter {asked_by!r} was given {place!r}, and could not find it ({err}). "
+            "Write 'package.module:function' with a module that can be imported."
+        ) from None
+    return found
