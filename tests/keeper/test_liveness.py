@@ -41,7 +41,7 @@ def test_an_identity_is_plain_json_data() -> None:
     import json
 
     assert json.loads(json.dumps(identity())) == identity()
-    assert set(identity()) == {"boot_id", "pid_ns", "pid", "start_time", "host"}
+    assert set(identity()) == {"boot_id", "machine", "pid_ns", "pid", "start_time", "host"}
 
 
 def test_a_process_that_ended_is_dead(sleeper: subprocess.Popen[bytes]) -> None:

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.book.hosts import Host
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.storage.columns import from_numpy, take_table, to_numpy
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
-__all__ = ["Placed", "chosen_rows", "in_order", "place", "timelines"]
+__all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
 
 NDArray = npt.NDArray[Any]
+
+
+class OtherHosts:
+    """What placing by time has to know of hosts.
+
+    Args:
+      writers: the writer of each row.
+      hosts: where each writer was.
+      by_time: place rows of other hosts by time as well, by what was measured of their clocks; else leave them.
+    """
+
+    def __init__(self, writers: NDArray, hosts: Mapping[str, Host], *, by_time: bool) -> None:
+        self._writers, self._hosts, self._by_time = writers, hosts, by_time
+
+    def placeable(self, rows: NDArray, times: NDArray, owner: str) -> tuple[NDArray, NDArray]:
+        """Of these rows those that may be placed through `owner`, and their times (unix ns) as its clock had them."""
+        at_owner = self._hosts.get(owner)
+        if at_owner is None:
+            return rows, times
+        names, which = np.unique(self._writers[rows].astype(str), return_inverse=True)
+        hosts = [self._hosts.get(name) for name in names.tolist()]
+        foreign = np.array([host is not None and host.clock != at_owner.clock for host in hosts], dtype=bool)[which]
+        if not self._by_time:
+            return rows[~foreign], times[~foreign]
+        ahead = np.array([0 if host is None else host.ahead_ns - at_owner.ahead_ns for host in hosts])[which]
+        return rows, np.where(foreign & (np.abs(ahead) > _MEASURABLE_NS), times - ahead, times)
+
+
+_MEASURABLE_NS = 10_000_000
+"""File systems stamp by a clock that moves on every few milliseconds: a smaller difference of two hosts is none."""
 
 
 class Placed:
@@ -44,12 +76,14 @@ def place(
     *,
     exact: bool,
     span: tuple[float, float] = (-np.inf, np.inf),
+    others: OtherHosts | None = None,
 ) -> Placed:
     """Place the rows of a wide table on the axis `x`, a clock or a key.
 
     A row that lacks `x` gets the last reading before it, in time, of the writer that knows it best in the same
-    attempt: the main writer, else the one with most rows. With `exact` it is not placed. Outside `span` (low, and high
-    excluded) readings that are inferred may be others than the true ones, outside of it as well.
+    attempt: the main writer, else the one with most rows. With `exact` it is not placed. `others` says which rows are
+    of other hosts than that. Outside `span` (low, and high excluded) readings that are inferred may be others than the
+    true ones, outside of it as well.
     """
     n = table.num_rows
     if x in table.column_names:
@@ -66,10 +100,14 @@ def place(
         return Placed(cells, there, inferred)
     times = to_numpy(table["time"])[0]
     cells = cells.copy()
-    for number, (known_times, readings) in timelines(pieces, x, clocks, history, attempts, main_writers, span).items():
+    known = timelines(pieces, x, clocks, history, attempts, main_writers, span)
+    for number, (known_times, readings, owner) in known.items():
         rows = np.flatnonzero(~there & (attempt == number))
+        moments = times[rows]
+        if others is not None:
+            rows, moments = others.placeable(rows, moments, owner)
         if len(rows) and len(known_times):
-            before = np.searchsorted(known_times, times[rows], side="right") - 1
+            before = np.searchsorted(known_times, moments, side="right") - 1
             rows, before = rows[before >= 0], before[before >= 0]
             if cells.dtype != readings.dtype:
                 cells = cells.astype(np.result_type(cells.dtype, readings.dtype))
@@ -86,8 +124,8 @@ def timelines(
     attempts: Attempts,
     main_writers: set[str],
     span: tuple[float, float] = (-np.inf, np.inf),
-) -> dict[int, tuple[NDArray, NDArray]]:
-    """For each attempt the times (unix ns, increasing) and readings of `x`, as its owner logged them.
+) -> dict[int, tuple[NDArray, NDArray, str]]:
+    """For each attempt the times (unix ns, increasing) and readings of `x`, as its owner logged them, and who that is.
 
     With a span those blocks of sealed parts are read that have readings in it, or lie in time where others have; each
     of the rest gives one reading, which is outside as all of the block are, at its first time.
@@ -153,7 +191,7 @@ def timelines(
         times = np.concatenate([t for t, _ in by_writer[number, owner]])
         readings = np.concatenate([c for _, c in by_writer[number, owner]])
         order = np.argsort(times, kind="stable")
-        found[number] = (times[order], readings[order])
+        found[number] = (times[order], readings[order], owner)
     return found
 
 

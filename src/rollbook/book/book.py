@@ -28,6 +28,7 @@ from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_bes
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
+from rollbook.book.hosts import WriterHosts
 from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
@@ -77,6 +78,7 @@ class Book:
         self._info: dict[str, Any] = manifest.read(self._folder)
         self._info_stamp = self._stamp()
         self.files = RunFiles(self._folder)
+        self._hosts = WriterHosts(self._folder)
         self._database = Database(self._scan, os.path.abspath(layout.data_folder(self._folder)))
 
     def __repr__(self) -> str:
@@ -203,19 +205,21 @@ class Book:
         since: float | datetime | None = None,
         until: float | datetime | None = None,
         attempts: Attempts = "effective",
-        exact: bool = False,
+        exact: bool | None = None,
     ) -> pa.Table:
         """Rows of metrics that have at least one of `keys`.
 
         Args:
           keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
           x: order by this clock or key, or by "time" (unix seconds). Rows that lack it are placed by time, through the
-            writer that knows it, and are True in the column `inferred`; rows that cannot be placed are left out.
+            writer that knows it, if that is on the same host, and are True in the column `inferred`; rows that cannot
+            be placed are left out.
           start, stop: only rows with start <= x < stop: stop is excluded. Of sealed rows only the blocks that may have
             such rows are read.
           since, until: only rows with since <= time < until, in unix seconds or as datetimes.
           attempts: "effective", "all", or attempt numbers.
-          exact: leave out rows that do not have `x` themselves; there is no column `inferred` then.
+          exact: True leaves out rows that do not have `x` themselves; there is no column `inferred` then. False places
+            rows of other hosts by time, too: the clocks of hosts differ, and what was measured of that is taken off.
         Returns:
           The clocks that some row knows, `time` (UTC, microseconds), one column a key (null: the row lacks it), and
           `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
@@ -621,7 +625,8 @@ class Book:
         clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
         writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
         history = History(info, self._checkpoint_rows)
-        return Context(self._folder, tuple(clocks), history, attempts, writers, str(info.get("x") or ""))
+        x = str(info.get("x") or "")
+        return Context(self._folder, tuple(clocks), history, attempts, writers, x, self._hosts)
 
     def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
         """Where the first row of each checkpoint stands."""

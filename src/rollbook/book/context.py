@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from rollbook.book.hosts import Host
 from rollbook.book.pieces import Piece
 from rollbook.storage.history import Attempts, History
 
@@ -23,6 +25,7 @@ class Context:
       attempts: which of them are read.
       main_writers: the writers that opened the run; they own its clocks.
       x: the clock that a plot of the run should use, "" if nobody said.
+      hosts: gives where each writer was; asked only when rows are placed by time.
     """
 
     path: str
@@ -31,6 +34,7 @@ class Context:
     attempts: Attempts
     main_writers: frozenset[str]
     x: str = ""
+    hosts: Callable[[], Mapping[str, Host]] = field(default=dict)
 
 
 def counts(piece: Piece, run: Context) -> bool | None:

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook.book.axis import in_order, place
+from rollbook.book.axis import OtherHosts, in_order, place
 from rollbook.book.context import Context
-from rollbook.book.metrics import all_keys, joined, wide_metrics
+from rollbook.book.metrics import IDENTITY, all_keys, joined, wide_metrics
 from rollbook.book.pieces import Pieces
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.storage.columns import cast, from_numpy, take_table, to_numpy
@@ -32,7 +32,7 @@ def select_metrics(
     stop: float | None = None,
     since: float | datetime | None = None,
     until: float | datetime | None = None,
-    exact: bool = False,
+    exact: bool | None = None,
 ) -> pa.Table:
     """See `Book.metrics`."""
     if x is None and (start is not None or stop is not None):
@@ -58,8 +58,16 @@ def select_metrics(
     if since is not None or until is not None:
         within.append(("time", _ns(since, -(2**62)), _ns(until, 2**62)))
     asked_keys = None if keys is None else names
-    wides = wide_metrics(pieces, asked_keys, run.clocks, run.history, run.attempts, within=within)
+    hosts = {} if x is None or exact else run.hosts()
+    several = len({host.clock for host in hosts.values()}) > 1
+    wides = wide_metrics(
+        pieces, asked_keys, run.clocks, run.history, run.attempts, within=within, with_identity=several
+    )
     table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
+    writers = None
+    if several:
+        writers = to_numpy(table["writer"])[0] if "writer" in table.column_names else None
+        table = table.select([name for name in table.column_names if name not in IDENTITY])
     kept = np.ones(table.num_rows, dtype=bool)
     if since is not None or until is not None:
         times = to_numpy(table["time"])[0]
@@ -78,8 +86,9 @@ def select_metrics(
         run.history,
         run.attempts,
         set(run.main_writers),
-        exact=exact,
+        exact=bool(exact),
         span=span,
+        others=None if writers is None else OtherHosts(writers, hosts, by_time=exact is False),
     )
     kept &= placed.there
     if start is not None:

@@ -7,6 +7,9 @@
 
 A file lock says nothing about a trainer (a forked child keeps it) and a pid alone is used again, so a process is known
 by boot, pid namespace, pid and start time. Light on purpose: the training process imports this file.
+
+$ROLLBOOK_HOST declares processes to be of another host: a name of its own, a boot of its own. So several nodes can be
+played on one machine (they share boot, pid namespace and host name), and a host without a name of its own can have one.
 """
 
 from __future__ import annotations
@@ -21,7 +24,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-__all__ = ["Watch", "boot_id", "host_name", "identity", "is_alive", "pid_namespace", "same_place", "start_time"]
+__all__ = [
+    "HOST_VARIABLE",
+    "Watch",
+    "boot_id",
+    "host_name",
+    "identity",
+    "is_alive",
+    "machine",
+    "pid_namespace",
+    "same_place",
+    "start_time",
+]
+
+HOST_VARIABLE = "ROLLBOOK_HOST"
+"""Names the host that a process is to count as; unset or empty: the one it runs on."""
 
 _POLL_SECONDS = 0.25
 """How often `Watch.wait` looks where the system cannot tell us."""
@@ -31,7 +48,7 @@ _NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
 
 
 def identity() -> dict[str, Any]:
-    """This process as {boot_id, pid_ns, pid, start_time, host}; plain JSON data. "" stands for "not known here"."""
+    """This process as {boot_id, machine, pid_ns, pid, start_time, host}; plain JSON data. "" means "not known here"."""
     pid = os.getpid()
     return {
         "boot_id": boot_id(),
@@ -39,6 +56,7 @@ def identity() -> dict[str, Any]:
         "pid": pid,
         "start_time": start_time(pid) or "",
         "host": host_name(),
+        "machine": machine(),
     }
 
 
@@ -213,6 +231,11 @@ def _exit_event(select: Any, pid: int) -> Any:
 
 def boot_id() -> str:
     """What changes with each boot of this machine, "" where the system has no such thing."""
+    declared = os.environ.get(HOST_VARIABLE, "")
+    return f"{_boot_id()}/{declared}" if declared else _boot_id()
+
+
+def _boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read().decode().strip()
@@ -234,12 +257,29 @@ def pid_namespace() -> str:
 
 def host_name() -> str:
     """The name of this host, "" if it has none."""
+    declared = os.environ.get(HOST_VARIABLE, "")
+    if declared:
+        return declared
     try:
         return os.uname().nodename  # type: ignore[attr-defined,unused-ignore]
     except AttributeError as raised:  # Windows
         if is_foreign(raised):
             raise
         return os.environ.get("COMPUTERNAME", "")
+
+
+def machine() -> str:
+    """What two hosts of one name do not share and a boot does not change, as a short word; "" where it is not known."""
+    try:
+        with open("/etc/machine-id", "rb") as file:
+            number = file.read(64).strip()
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return ""
+    import zlib  # hashlib costs milliseconds to import, and nothing hangs on this being hard to find
+
+    return f"{zlib.crc32(number):08x}" if number else ""
 
 
 def start_time(pid: int) -> str | None:
@@ -298,7 +338,10 @@ def _pid(identity: Mapping[str, Any]) -> int | None:
 
 
 def _rebooted(identity: Mapping[str, Any]) -> bool:
-    boot, here = _text(identity, "boot_id"), boot_id()
+    """Whether a process of a host with our name is of an earlier boot of it, and not of a second host so called."""
+    boot, here, theirs, ours = _text(identity, "boot_id"), boot_id(), _text(identity, "machine"), machine()
+    if theirs and ours and theirs != ours:
+        return False
     return bool(boot and here and boot != here)
 
 

@@ -110,7 +110,10 @@ class Writer:
         """
         if self.opened:
             return
+        before = time.time_ns()
         os.makedirs(self.folder, exist_ok=True)
+        # Whoever serves the files stamped the folder by its own clock: hosts that share them can be compared by that.
+        offset = (before + time.time_ns()) // 2 - os.stat(self.folder).st_mtime_ns
         self.mapped = mapping.is_mappable(self.folder) if self._mapped_wanted is None else self._mapped_wanted
         about = {
             "format": layout.VERSION,
@@ -120,6 +123,7 @@ class Writer:
             "nonce": self.nonce,
             "rank": self.rank,
             "time_offset": self.time_offset,
+            "clock_offset": offset,
             "clocks": list(self.clocks),
             **liveness.identity(),
         }

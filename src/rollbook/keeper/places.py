@@ -10,7 +10,7 @@ import os
 import time
 
 from rollbook.files import read_json, try_lock
-from rollbook.journal.liveness import host_name, identity, is_alive, pid_namespace
+from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ def keeper_folder(run_folder: str) -> str:
 
 
 def place_name() -> str:
-    """Names what one keeper looks after: this host, and on it this pid namespace (a keeper sees no other processes)."""
+    """Names what one keeper looks after: this host, and on it this pid namespace (a keeper sees no other processes).
+
+    Two hosts of one name are told apart by their machine ids.
+    """
     host = "".join(c if c.isalnum() or c in "-_." else "-" for c in host_name()) or "host"
-    space = pid_namespace()
-    return f"{host}.{space}" if space else host
+    return ".".join(part for part in (host, pid_namespace(), machine()) if part)
 
 
 def state_path(run_folder: str) -> str:

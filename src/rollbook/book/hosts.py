@@ -1,0 +1,70 @@
+"""Which host each writer of a run was on, and how far that host's clock was from that of the files' server.
+
+Clocks of hosts differ, by milliseconds or by minutes. So a row is not placed through a writer of another host by its
+time unless somebody asks for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rollbook.files import read_json
+from rollbook.journal.files import names_in
+from rollbook.storage.layout import data_folder, journal_folder
+
+__all__ = ["Host", "WriterHosts"]
+
+
+class Host(NamedTuple):
+    """Where a writer was.
+
+    Attributes:
+      clock: names the clock it read: the same for all writers of one boot of one machine; "" if nobody said.
+      ahead_ns: by how much that clock was ahead of the server's of the run's files when the writer began.
+    """
+
+    clock: str
+    ahead_ns: int
+
+
+class WriterHosts:
+    """The hosts of a run's writers, by id; what was read once is remembered.
+
+    Args:
+      run_folder: the run's folder.
+    """
+
+    def __init__(self, run_folder: str) -> None:
+        self._journal = journal_folder(run_folder)
+        self._merged = os.path.join(data_folder(run_folder), "writers.json")
+        self._stamp: tuple[int, int] | None = None
+        self._hosts: dict[str, Host] = {}
+
+    def __call__(self) -> Mapping[str, Host]:
+        """Every writer that has a page, in the journal or, when its rows are sealed, in writers.json."""
+        stamp = (_changed(self._journal), _changed(self._merged))
+        if stamp != self._stamp:
+            for name, about in read_json(self._merged).items():
+                if name not in self._hosts and isinstance(about, dict):
+                    self._hosts[name] = _host(about)
+            for name in names_in(self._journal):
+                if name not in self._hosts:
+                    about = read_json(os.path.join(self._journal, name, "writer.json"))
+                    if about:
+                        self._hosts[name] = _host(about)
+            self._stamp = stamp
+        return self._hosts
+
+
+def _host(about: Mapping[str, Any]) -> Host:
+    ahead = about.get("clock_offset")
+    return Host(str(about.get("boot_id") or about.get("host") or ""), ahead if type(ahead) is int else 0)
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0

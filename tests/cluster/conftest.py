@@ -1,0 +1,55 @@
+"""Runs that several hosts write: played on one machine, for processes with other $ROLLBOOK_HOST are of other hosts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.journal.liveness import HOST_VARIABLE
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all runs of a test, which is also the default one."""
+    folder = tmp_path / "runs"
+    monkeypatch.setenv("ROLLBOOK_DIR", str(folder))
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    monkeypatch.delenv(HOST_VARIABLE, raising=False)
+    return folder
+
+
+@pytest.fixture
+def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
+    """`rollbook.init` without sinks and without a keeper process; finishes what the test leaves open."""
+    made: list[rollbook.Run] = []
+
+    def init(*names: str, **options: Any) -> rollbook.Run:
+        run = rollbook.init(*(names or ("project", "name")), **{"sinks": [], "keeper": "inline", **options})
+        made.append(run)
+        return run
+
+    yield init
+    for run in made:
+        run.finish()
+
+
+@pytest.fixture
+def on_host(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a script to its end in a process of a host of that name."""
+
+    def play(host: str, script: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        own = {**os.environ, HOST_VARIABLE: host, **environment}
+        own.pop("ROLLBOOK_RUN_ID", None)
+        command = [sys.executable, "-c", script, *map(str, arguments)]
+        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return play
