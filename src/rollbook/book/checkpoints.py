@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey, did_you_mean
-from rollbook.storage.columns import to_numpy
+from rollbook.storage.columns import from_numpy, to_numpy
 
 __all__ = [
     "SavedCheckpoint",
@@ -116,7 +116,7 @@ def with_best(table: pa.Table) -> pa.Table:
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     best = _best(kept_checkpoints(rows))
     flags = [best is not None and str(row["checkpoint_id"]) == best and row.get("kept") is not False for row in rows]
-    return table.set_column(table.column_names.index("is_best"), "is_best", pa.array(flags, pa.bool_()))
+    return table.set_column(table.column_names.index("is_best"), "is_best", from_numpy(np.array(flags, dtype=bool)))
 
 
 def kept_checkpoints(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

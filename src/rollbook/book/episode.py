@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rollbook.book.videos import media_file
 from rollbook.errors import UnknownKey
-from rollbook.storage.columns import rows_equal, take_table, to_numpy
+from rollbook.storage.columns import plain_rows, rows_equal, take_table, to_numpy
 
 if TYPE_CHECKING:
     from rollbook.book.asked import EpisodeTables
@@ -41,7 +41,7 @@ class Episode(Mapping[str, Any]):
 
     def __init__(self, book: EpisodeTables, table: pa.Table) -> None:
         self._book, self._table = book, table
-        (self.row,) = table.to_pylist()
+        (self.row,) = plain_rows(table)
         self.id = str(self.row["episode_id"])
 
     def __getitem__(self, column: str) -> Any:
@@ -94,7 +94,7 @@ class Episode(Mapping[str, Any]):
     def files(self) -> dict[str, Path]:
         """The files of its media by key: those that are there, neither evicted nor still to be encoded."""
         found = {}
-        for row in self.media().to_pylist():
+        for row in plain_rows(self.media()):
             path = media_file(self._book, str(row.get("path")))
             if path is not None:
                 found[str(row.get("key"))] = path
@@ -104,7 +104,7 @@ class Episode(Mapping[str, Any]):
     def video(self) -> Path | None:
         """The film of it: the rendered one, else any other; None if there is none."""
         films = {}
-        for row in self.media("video").to_pylist():
+        for row in plain_rows(self.media("video")):
             path = media_file(self._book, str(row.get("path")))
             if path is not None:
                 films[str(row.get("key"))] = path
@@ -126,7 +126,7 @@ class Episode(Mapping[str, Any]):
         table = self._book.checkpoints("effective" if counts else "all")
         times, mine = to_numpy(table["time"])[0], to_numpy(self._table["time"])[0][0]
         before = [i for i, moment in enumerate(times.tolist()) if moment <= mine]
-        return dict(table.slice(before[-1], 1).to_pylist()[0]) if before else None
+        return plain_rows(table.slice(before[-1], 1))[0] if before else None
 
     def around(self, rows: int = 5) -> dict[str, pa.Table]:
         """What was going on in the run when it ended; see `Book.at`. Empty if its row knows no clock."""

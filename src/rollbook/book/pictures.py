@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rollbook.errors import UnknownKey
 from rollbook.spool.encode import locate, read_waiting
+from rollbook.storage.columns import strings
 
 __all__ = ["waiting_pixels", "with_files"]
 
@@ -23,7 +24,7 @@ def with_files(table: pa.Table, folder: str) -> pa.Table:
     for path in table["path"].to_pylist():
         place = locate(root, path) if isinstance(path, str) and path else None
         names.append(None if place is None else os.path.relpath(place, root).replace(os.sep, "/"))
-    return table.append_column("file", pa.array(names, pa.string()))
+    return table.append_column("file", strings(names))
 
 
 def waiting_pixels(folder: str, path: str) -> npt.NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
-from rollbook.server.cells import num, plain
+from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
@@ -36,7 +36,7 @@ def alerts_of(hall: Hall, row: RunRow, x: str) -> list[Alert]:
     with hall.book(row) as book:
         clocks = book.clocks
     places, times = axis_values(table, x, started(row)), seconds_column(table)
-    return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(table.to_pylist())]
+    return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(cells_of(table))]
 
 
 def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...]) -> Alert:
@@ -70,7 +70,7 @@ def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
     places = axis_values(table, x, started(row))
     times = seconds_column(table)
     found = []
-    for n, cells in enumerate(table.to_pylist()):
+    for n, cells in enumerate(cells_of(table)):
         said = str(cells.get("path") or "")
         path = there(row.folder, said)
         found.append(
@@ -147,7 +147,7 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
         if not table.num_rows:
             continue
         places, times = axis_values(table, x, began), seconds_column(table)
-        for n, cells in enumerate(table.to_pylist()):
+        for n, cells in enumerate(cells_of(table)):
             if (kind == "note" and cells.get("key") != "note") or not np.isfinite(places[n]):
                 continue
             if kind == "checkpoint":

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.alerts import alerts_of, media_of
+from rollbook.server.around import Around
 from rollbook.server.catalogue import RunRow
-from rollbook.server.cells import num, plain
+from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.episodes import with_outcome
 from rollbook.server.hall import Hall
 from rollbook.server.logs import lines_near, log_files
 from rollbook.server.rows import (
-    Moment,
     axis_values,
     default_axis,
-    moment_of,
     near,
     seconds_column,
     shown_rows,
@@ -39,21 +37,15 @@ from rollbook.server.schemas.points import (
     StepAsk,
     TextLine,
     TimingsAt,
-    Unusual,
-    Value,
 )
 from rollbook.server.series import started
 from rollbook.server.timings import own_seconds
+from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "cause"]
 
 NDArray = npt.NDArray[Any]
 
-_ROWS_BEFORE = 50
-"""A key's usual range is told from so many rows before the point."""
-_LEAST_ROWS = 8
-_MOST_CELLS = 4_000_000
-_MOST_UNUSUAL = 12
 _LOG_LINES = 12
 _TEXTS = 8
 
@@ -67,9 +59,8 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
     began = started(row)
-    moment = moment_of(hall, row, ask.key, x, ask.at, began)
-    clock, place = _clock_of(hall, row, x, ask.at, moment)
-    around = _Around(hall, row, clock, place, ask.key)
+    around = Around(hall, row, x, ask.at, ask.key)
+    clock, place, moment = around.clock, around.place, around.moment
     window = ask.window if ask.window is not None and clock == x else around.usual_window()
     value = around.value()
     unusual, looked_at = around.unusual()
@@ -103,143 +94,6 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
     )
 
 
-def _clock_of(hall: Hall, row: RunRow, x: str, at: float, moment: Moment) -> tuple[str, float]:
-    """The axis that all tables know, and the place on it: the clock that was asked for, else the run's usual one."""
-    if x in moment.clocks or x in ("time", "relative"):
-        return x, at
-    usual = default_axis(hall, row)
-    for clock in (usual, *moment.clocks):
-        if clock in moment.clocks:
-            return clock, float(moment.clocks[clock])
-    return x, at
-
-
-class _Around:
-    """The metrics around a point: its own rows and those before.
-
-    Args:
-      clock, at: the axis and the place. key: whose value stands there.
-    """
-
-    def __init__(self, hall: Hall, row: RunRow, clock: str, at: float, key: str | None) -> None:
-        self._key, self._at = key, at
-        self._began = started(row)
-        relative = clock == "relative"
-        self._x = "time" if relative else clock
-        self._place = at + self._began if relative else at
-        with hall.book(row) as book:
-            keys = len(book.keys()) or 1
-            self.table = self._read(book, keys)
-            self.clocks = {*book.clocks, "time", "inferred"}
-        self.places = (
-            (seconds_column(self.table) if self._x == "time" else axis_values(self.table, self._x, 0.0))
-            if self.table.num_rows
-            else np.zeros(0)
-        )
-
-    def _read(self, book: Any, keys: int) -> pa.Table:
-        """All keys from far enough before the point on; the stretch grows until it holds enough rows."""
-        reach = 1.0
-        table = self._rows(book, reach)
-        for _ in range(30):
-            before = table.num_rows
-            if before >= _ROWS_BEFORE * 4 or table.num_rows * keys > _MOST_CELLS or self._place - reach < -1e12:
-                break
-            reach *= 4
-            wider = self._rows(book, reach)
-            if wider.num_rows * keys > _MOST_CELLS:
-                break
-            if wider.num_rows == before and before and reach > 4 * max(1.0, abs(self._place)):
-                return wider
-            table = wider
-        return table
-
-    def _rows(self, book: Any, reach: float) -> pa.Table:
-        low, high = self._place - reach, self._place + max(1.0, reach / 16)
-        if self._x == "time":
-            return book.metrics(since=max(0.0, low), until=high)
-        return book.metrics(x=self._x, start=low, stop=high)
-
-    def _column(self, key: str) -> tuple[NDArray, NDArray]:
-        """(place, value) of the rows that have a key."""
-        name = key if key in self.table.column_names else f"value/{key}"
-        if name not in self.table.column_names:
-            return np.zeros(0), np.zeros(0)
-        cells = self.table[name].to_pylist()
-        there = [n for n, cell in enumerate(cells) if isinstance(cell, (int, float))]
-        return self.places[there], np.array([float(cells[n]) for n in there], dtype=np.float64)
-
-    def usual_window(self) -> float:
-        """How far around is near: four times the usual distance of the key's rows."""
-        places = self._column(self._key)[0] if self._key else self.places
-        steps = np.diff(np.unique(places))
-        return float(np.median(steps)) * 4 if len(steps) else 1.0
-
-    def value(self) -> Value | None:
-        """The key's value at the point and before."""
-        if self._key is None:
-            return None
-        places, values = self._column(self._key)
-        if not len(places):
-            return None
-        here = int(np.argmin(np.abs(places - self._place)))
-        shift = self._began if self._x == "time" and self._place != self._at else 0.0
-        return Value(
-            key=plain(self._key),
-            value=num(float(values[here])),
-            before=num(float(values[here - 1])) if here else None,
-            at=num(float(places[here] - shift)),
-        )
-
-    def unusual(self) -> tuple[list[Unusual], int]:
-        """The keys that left their usual range, most first; and how many were looked at."""
-        found: list[tuple[float, Unusual]] = []
-        looked_at = 0
-        for name in self.table.column_names:
-            if name in self.clocks or name.startswith(("rollbook/", "host/", "clock/")):
-                continue
-            places, values = self._column(name)
-            here = np.flatnonzero(places <= self._place + 1e-9 * max(1.0, abs(self._place)))
-            if not len(here):
-                continue
-            looked_at += 1
-            last = int(here[-1])
-            entry = _departure(name, places[last], values[last], values[max(0, last - _ROWS_BEFORE) : last])
-            if entry is not None:
-                found.append(entry)
-        found.sort(key=lambda pair: -pair[0])
-        return [entry for _, entry in found[:_MOST_UNUSUAL]], looked_at
-
-
-def _departure(key: str, place: float, value: float, before: NDArray) -> tuple[float, Unusual] | None:
-    """How far a value lies outside of the middle nine tenths of those before; None where it does not."""
-    finite = before[np.isfinite(before)]
-    if len(finite) < _LEAST_ROWS:
-        return None
-    median = float(np.median(finite))
-    low, high = (float(end) for end in np.quantile(finite, [0.05, 0.95]))
-    if not math.isfinite(value):
-        times = math.inf
-    elif low <= value <= high:
-        return None
-    else:
-        side = high - median if value > high else median - low
-        side = side if side > 0 else max(abs(median) * 1e-3, 1e-12)
-        times = abs(value - median) / side
-        if times < 1.5:
-            return None
-    entry = Unusual(
-        key=plain(key),
-        value=num(value),
-        median=num(median),
-        low=num(low),
-        high=num(high),
-        times=num(min(times, 1e9)),
-        at=num(place),
-    )
-    return times, entry
-
-
 def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Any]:
     """Films of the episodes shown, and pictures near the point."""
     table = table_of(hall, row, "media")
@@ -249,7 +103,7 @@ def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: s
     own = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
     chosen = [n for n in range(table.num_rows) if str(own[n]) in ids or abs(places[n] - at) <= window]
     chosen.sort(key=lambda n: abs(places[n] - at) if math.isfinite(places[n]) else math.inf)
-    return media_of(hall, row, table.take(pa.array(chosen[:6], pa.int64())), clock)
+    return media_of(hall, row, take_table(table, np.array(chosen[:6], dtype=np.int64)), clock)
 
 
 def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -> Checkpoints:
@@ -318,7 +172,7 @@ def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began:
     chosen = np.flatnonzero(np.abs(places - at) <= window)[:_TEXTS]
     found = []
     for n in chosen.tolist():
-        (cells,) = table.slice(n, 1).to_pylist()
+        (cells,) = cells_of(table.slice(n, 1))
         text = plain(str(cells.get("text") or "")[:2_000])
         found.append(
             TextLine(time=float(times[n]), key=plain(str(cells.get("key") or "")), text=text, x=num(float(places[n])))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.server.schemas.common import Column
+from rollbook.storage.columns import from_numpy, to_numpy
 
 __all__ = ["column_kind", "columns_of", "num", "plain", "rows_of", "seconds_of"]
 
@@ -100,8 +101,13 @@ def columns_of(table: pa.Table) -> list[Column]:
 
 def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, Any]]:
     """The rows of a (small) table as cells; times as unix seconds."""
-    table = in_seconds(table)
-    return [{plain(name): plain(cell, longest) for name, cell in row.items()} for row in table.to_pylist()]
+    return [{plain(name): plain(cell, longest) for name, cell in row.items()} for row in cells_of(table)]
+
+
+def cells_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a (small) table as they are, but times as unix seconds: Arrow's own datetimes load pandas."""
+    rows: list[dict[str, Any]] = in_seconds(table).to_pylist()
+    return rows
 
 
 def in_seconds(table: pa.Table) -> pa.Table:
@@ -109,8 +115,7 @@ def in_seconds(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[field.type.unit]
-            column = table.column(place).combine_chunks() if table.num_rows else table.column(place)
-            whole = column.cast(pa.int64())
-            cells = [None if cell is None else cell / per_second for cell in whole.to_pylist()]
-            table = table.set_column(place, field.name, pa.array(cells, pa.float64(), from_pandas=False))
+            ticks, valid = to_numpy(table.column(place))
+            seconds = ticks.astype("int64").astype("float64") / per_second
+            table = table.set_column(place, field.name, from_numpy(seconds, valid))
     return table

@@ -35,6 +35,7 @@ from rollbook.server.schemas.points import (
     TracesEntry,
 )
 from rollbook.server.series import check_points, started
+from rollbook.storage.columns import from_numpy, strings, take_table
 
 __all__ = ["ENDPOINTS", "outcomes", "with_outcome"]
 
@@ -87,9 +88,9 @@ def with_outcome(hall: Hall, row: RunRow, attempts: str = "effective") -> pa.Tab
     ids = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
     kept = table["steps_kept"].to_pylist() if "steps_kept" in table.column_names else [None] * table.num_rows
     for name, cells in (
-        ("outcome", pa.array([_OUTCOMES[end] for end in ends], pa.string())),
-        ("film", pa.array([identity in films for identity in ids], pa.bool_())),
-        ("traces", pa.array([bool(cell) for cell in kept], pa.bool_())),
+        ("outcome", strings([_OUTCOMES[end] for end in ends])),
+        ("film", from_numpy(np.array([identity in films for identity in ids], dtype=bool))),
+        ("traces", from_numpy(np.array([bool(cell) for cell in kept], dtype=bool))),
     ):
         if name in table.column_names:
             table = table.drop_columns([name])
@@ -117,7 +118,7 @@ def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
     if ask.box is not None:
         xs, ys = axis_values(table, ask.box.x, started(row)), axis_values(table, ask.box.y, started(row))
         inside = (xs >= ask.box.x0) & (xs <= ask.box.x1) & (ys >= ask.box.y0) & (ys <= ask.box.y1)
-        table = table.filter(pa.array(inside))
+        table = take_table(table, np.flatnonzero(inside))
     conditions = []
     if ask.outcome:
         conditions.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")

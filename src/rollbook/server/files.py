@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from rollbook.server.alerts import media_of
-from rollbook.server.cells import columns_of, plain
+from rollbook.server.cells import cells_of, columns_of, plain
 from rollbook.server.endpoint import Download, Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.one_run import changes
@@ -30,6 +30,7 @@ from rollbook.server.schemas.places import (
 from rollbook.server.schemas.points import TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
+from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "is_shown"]
 
@@ -167,7 +168,7 @@ def media(hall: Hall, ask: MediaAsk) -> MediaAnswer:
         if (ask.key is None or cells["key"] == ask.key) and (ask.kind is None or cells["kind"] == ask.kind)
     ]
     chosen.reverse()
-    picked = table.take(pa.array(chosen[ask.offset : ask.offset + ask.limit], pa.int64()))
+    picked = take_table(table, np.array(chosen[ask.offset : ask.offset + ask.limit], dtype=np.int64))
     return MediaAnswer(
         total=len(chosen),
         keys=[plain(key) for key in keys],
@@ -183,7 +184,7 @@ def text(hall: Hall, ask: TextAsk) -> TextAnswer:
     x = ask.x or default_axis(hall, row)
     places, times = axis_values(table, x, started(row)), seconds_column(table)
     words = (ask.search or "").lower().split()
-    rows = table.to_pylist()
+    rows = cells_of(table)
     chosen = [
         n
         for n, cells in enumerate(rows)

@@ -112,7 +112,7 @@ class Locked:
         Raises:
           BadInput: it does.
         """
-        (said,) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
+        ((said,),) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
         tree = json.loads(said)
         if tree.get("error"):  # what cannot be read: DuckDB says it better when it is asked to run it
             return
@@ -147,12 +147,8 @@ class Locked:
                 raise BadInput("one SELECT is answered here, and nothing else. Tables can be read, not changed")
             self._check(query)
             watch.start()
-            answer = (
-                self._connection.execute(statements[0], list(values))
-                if values
-                else self._connection.execute(statements[0])
-            )
-            return _arrow(answer, limit)
+            given = {"params": list(values)} if values else {}
+            return _arrow(self._connection.sql(query, **given), limit)
         except duckdb.IOException as err:
             raise FilesMoved(str(err)) from None
         except duckdb.InterruptException:
@@ -219,7 +215,7 @@ def _arrow(answer: Any, limit: int | None) -> pa.Table:
         convert = getattr(answer, "to_arrow_table", None) or answer.fetch_arrow_table
         found = convert()
         return found if isinstance(found, pa.Table) else found.read_all()
-    reader = getattr(answer, "to_arrow_reader", None) or answer.fetch_record_batch
+    reader = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader
     batches, rows = [], 0
     source = reader(2_048)
     for batch in source:

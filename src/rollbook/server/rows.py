@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.server.catalogue import RunRow
-from rollbook.server.cells import columns_of, num, plain, rows_of
+from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.hall import Hall
 from rollbook.server.schemas.common import Row
 from rollbook.server.schemas.points import Nearest, NearTable
+from rollbook.storage.columns import take_table, to_numpy
 
 __all__ = [
     "IDENTITY",
@@ -24,6 +25,7 @@ __all__ = [
     "default_axis",
     "moment_of",
     "near",
+    "numbers",
     "row_id",
     "seconds_column",
     "shown_rows",
@@ -57,14 +59,22 @@ def default_axis(hall: Hall, row: RunRow) -> str:
 def seconds_column(table: pa.Table) -> NDArray:
     """The times of a table as unix seconds."""
     column = table["time"]
-    per_second = _NS[column.type.unit]
-    whole = (
-        np.asarray(column.cast(pa.int64()).combine_chunks().to_numpy(zero_copy_only=False))
-        if len(column)
-        else np.zeros(0)
-    )
-    found: NDArray = whole.astype(np.float64) / per_second
+    ticks = to_numpy(column)[0].astype(np.int64)
+    found: NDArray = ticks.astype(np.float64) / _NS[column.type.unit]
     return found
+
+
+def numbers(column: pa.ChunkedArray, gaps: float = math.nan) -> NDArray:
+    """The cells of a column as float64; `gaps` for those that are null or no number."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        values, valid = to_numpy(column)
+        found: NDArray = values.astype(np.float64)
+        if valid is not None:
+            found[~valid] = gaps
+        return found
+    cells = column.to_pylist()
+    return np.array([float(cell) if isinstance(cell, (int, float)) else gaps for cell in cells], dtype=np.float64)
 
 
 def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
@@ -74,8 +84,7 @@ def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
         return seconds_column(table) - (began if x == "relative" else 0.0)
     if x not in table.column_names:
         return np.full(n, np.nan)
-    cells = table[x].to_pylist()
-    return np.array([float(cell) if isinstance(cell, (int, float)) else np.nan for cell in cells], dtype=np.float64)
+    return numbers(table[x])
 
 
 class Moment(NamedTuple):
@@ -103,7 +112,7 @@ def moment_of(hall: Hall, row: RunRow, key: str | None, x: str, at: float, began
     if table is None or not len(places) or np.isnan(places).all():
         return Moment(target if x in ("time", "relative") else None, {x: int(at)} if x in clocks_known else {}, None)
     nearest = int(np.nanargmin(np.abs(places - target)))
-    cells = table.slice(nearest, 1).to_pylist()[0]
+    cells = cells_of(table.slice(nearest, 1))[0]
     clocks = {clock: int(cells[clock]) for clock in clocks_known if isinstance(cells.get(clock), int)}
     attempt = cells.get("attempt")
     return Moment(
@@ -162,7 +171,7 @@ def near(
         cell = table[id_column][best].as_py() if id_column in table.column_names else best
         nearest = Nearest(id=plain(str(cell)), x=num(float(places[best])), away=num(float(places[best] - at)))
     chosen = np.sort(inside[np.argsort(distance[inside], kind="stable")[:rows]])
-    picked = table.take(pa.array(chosen, pa.int64()))
+    picked = take_table(table, chosen)
     return NearTable(
         columns=columns_of(_without_identity(picked)),
         rows=shown_rows(picked, places[chosen], longest),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow
-from rollbook.server.cells import columns_of, num, plain
+from rollbook.server.cells import cells_of, columns_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, order_by, quoted, with_tables
@@ -179,7 +179,7 @@ def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
     """One sample, its texts whole."""
     row = hall.row(ask.run)
     found = _one(hall, row, ask.id)
-    (cells,) = found.to_pylist()
+    (cells,) = cells_of(found)
     (shown,) = _sample_rows(found, None, None)
     with hall.book(row) as book:
         clocks = book.clocks
@@ -214,16 +214,17 @@ def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
     """The completions of one prompt at one moment."""
     row = hall.row(ask.run)
     found = _one(hall, row, ask.id)
-    (cells,) = found.to_pylist()
+    (cells,) = cells_of(found)
     names = [n for n in ("group", "batch", "attempt") if cells.get(n) is not None]
     if "group" not in names:
         names = [n for n in ("prompt", "batch", "attempt") if cells.get(n) is not None]
     if "batch" not in names:
         names.append("time")
-    conditions = " and ".join(f"{quoted(name)} = ?" for name in names)
+    values = [round(cells["time"] * 1e6) if name == "time" else cells[name] for name in names]
+    conditions = " and ".join("epoch_us(time) = ?" if name == "time" else f"{quoted(name)} = ?" for name in names)
     order = ", ".join(quoted(name) for name in ("seq", "index") if name in found.column_names)
     query = f"select * from seen where {conditions} order by {order} limit {_MOST_IN_GROUP}"
-    rows = asked(hall, row, lambda db, _: db.table(query, [cells[name] for name in names]), "all")
+    rows = asked(hall, row, lambda db, _: db.table(query, values), "all")
     with hall.book(row) as book:
         clocks = book.clocks
     rewards = _numbers(rows, reward_column(rows.column_names))
@@ -262,7 +263,7 @@ def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
     found = _one(hall, row, ask.id)
-    (cells,) = found.to_pylist()
+    (cells,) = cells_of(found)
     by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
     if by is None:
         raise Refused("not_found", "this sample has neither prompt, group nor id to be found again by")
@@ -350,7 +351,7 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
                 repeated=cells["rows"] - cells["new"],
                 share_new=cells["new"] / cells["rows"],
             )
-            for cells in (found.to_pylist() if found is not None else ())
+            for cells in (cells_of(found) if found is not None else ())
         ],
     )
 
@@ -364,6 +365,8 @@ def _place(x: str, began: float) -> tuple[str, float]:
 
 def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
     """The samples that lie near a point of an axis."""
+    if "samples" not in table_names(row.folder):
+        return NearTable(columns=[], rows=[], total_in_window=0, nearest=None)
     place, shift = _place(x, started(row))
 
     def work(db: Locked, names: list[str]) -> tuple[int, pa.Table]:
@@ -402,7 +405,7 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
         return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
     at = float(axis_values(here, x, started(row))[0])
     groups: dict[Any, list[dict[str, Any]]] = {}
-    for cells in here.to_pylist():
+    for cells in cells_of(here):
         groups.setdefault(cells.get("group"), []).append(cells)
     reward = reward_column(here.column_names)
     fates: dict[str, list[list[dict[str, Any]]]] = {}

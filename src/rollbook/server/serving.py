@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import secrets
 import socket
@@ -18,6 +19,9 @@ from rollbook.server.app import make_app
 from rollbook.server.settings import Settings, is_loopback
 
 __all__ = ["Listening", "address_of", "listen", "prepared"]
+
+_WARM_AFTER = 1.5
+"""Seconds."""
 
 
 def prepared(settings: Settings) -> Settings:
@@ -69,6 +73,7 @@ class Listening:
 
     def run(self) -> None:
         """Serve until Ctrl-C."""
+        _warm_soon()
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -98,6 +103,7 @@ class Listening:
 
         self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
         self._thread.start()
+        _warm_soon()
         ready.wait(20)
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
@@ -115,6 +121,18 @@ class Listening:
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(10)
+
+
+def _warm_soon() -> None:
+    """Load what the first table, search or cause needs once the first picture is out: it takes most of a second."""
+
+    def work() -> None:
+        for name in ("pyarrow.compute", "duckdb"):
+            importlib.import_module(name)
+
+    timer = threading.Timer(_WARM_AFTER, work)
+    timer.daemon = True
+    timer.start()
 
 
 @contextlib.contextmanager

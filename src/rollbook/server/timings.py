@@ -15,7 +15,7 @@ from rollbook.server.cells import num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
-from rollbook.server.rows import axis_values, default_axis, seconds_column, table_of
+from rollbook.server.rows import axis_values, default_axis, numbers, seconds_column, table_of
 from rollbook.server.schemas.points import (
     CostAnswer,
     Span,
@@ -29,6 +29,7 @@ from rollbook.server.schemas.points import (
 )
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import check_points, check_range, started
+from rollbook.storage.columns import to_numpy
 
 __all__ = ["ENDPOINTS", "own_seconds"]
 
@@ -47,8 +48,8 @@ def _columns(table: pa.Table) -> tuple[list[str], NDArray, NDArray]:
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     words = [str(word) for word in coded.dictionary.to_pylist()]
     names = {word: n for n, word in enumerate(words)}
-    places = np.asarray(coded.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
-    seconds = np.asarray(table["seconds"].combine_chunks().to_numpy(zero_copy_only=False)).astype(np.float64)
+    places = to_numpy(coded.indices)[0].astype(np.int64)
+    seconds = numbers(table["seconds"])
     return list(names), places, np.nan_to_num(seconds, nan=0.0, posinf=0.0, neginf=0.0)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "integers",
     "join_tables",
     "null_array",
+    "plain_rows",
     "plain_text",
     "rows_equal",
     "strings",
@@ -165,6 +167,24 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray, NDArray | Non
     if data is None or n == 0:
         return np.zeros(n, dtype=dtype), valid
     return np.frombuffer(data, dtype=dtype, count=n, offset=offset * dtype.itemsize), valid
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a (small) table as dicts, times as datetimes in UTC: Arrow's own way loads pandas."""
+    columns = [_moments(c) if pa.types.is_timestamp(c.type) else c.to_pylist() for c in table.columns]
+    return [dict(zip(table.column_names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _moments(column: pa.ChunkedArray) -> list[datetime | None]:
+    ticks, valid = to_numpy(column)
+    scale = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}[column.type.unit]
+    divisor = 1000 if column.type.unit == "ns" else 1
+    begin = datetime(1970, 1, 1, tzinfo=UTC)
+    there = [True] * len(ticks) if valid is None else valid.tolist()
+    return [
+        begin + timedelta(microseconds=tick * scale // divisor) if known else None
+        for tick, known in zip(ticks.astype(np.int64).tolist(), there, strict=True)
+    ]
 
 
 def take(column: pa.Array | pa.ChunkedArray, indices: NDArray) -> pa.Array | pa.ChunkedArray:
