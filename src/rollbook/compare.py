@@ -318,9 +318,9 @@ def curves(
     alignment.setdefault("nan", "keep")
     grid = alignment.pop("grid", None)
     if grid is None:
-        spans = [np.sort(line.x[np.isfinite(line.x)].astype(np.float64)) for line in with_rows]
+        spans = [span for line in with_rows if len(span := _span(line.x))]
         grid = stats.common_grid(
-            [span for span in spans if len(span)], points, span=alignment.pop("span", "any"),
+            spans, points, span=alignment.pop("span", "any"),
             spacing=alignment.pop("spacing", "linear"),
         )  # fmt: skip
     made = []
@@ -339,6 +339,12 @@ def curves(
         low, high = _extremes(finite_RP, aligned)
         made.append(GroupCurve(label, aligned, band, low, high, {name: line.path for name, line in runs.items()}))
     return Curves(key, axis, by, np.asarray(grid, dtype=np.float64), tuple(made))
+
+
+def _span(x: npt.NDArray[Any]) -> Floats:
+    """[first, last] of the finite readings, [] where there is none."""
+    finite = x if x.dtype.kind in "iub" else x[np.isfinite(x)]
+    return np.array([finite.min(), finite.max()] if len(finite) else [], dtype=np.float64)
 
 
 def _extremes(values_RP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:

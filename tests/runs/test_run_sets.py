@@ -11,6 +11,7 @@ import pytest
 
 import rollbook
 from rollbook.errors import BadInput, UnknownKey
+from rollbook.runs import results
 from rollbook.runs.groups import plan_path
 
 STEPS = 40
@@ -152,6 +153,36 @@ def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
     seeds = curves.seeds()
     assert set(seeds["group"]) == {"ppo", "dqn-long"}
     assert len(seeds["run"]) == int(ppo.n_P.sum() + dqn.n_P.sum())
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_curves_are_the_same_bytes_on_any_number_of_threads(
+    runs: rollbook.RunSet, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(results, "_WORTH_THREADS", 2)
+    monkeypatch.setattr(results, "_MOST_THREADS", 1)
+    monkeypatch.setattr(results.os, "cpu_count", lambda: 8)
+    alone = runs.curves("test/return", by="config.algo")
+    monkeypatch.setattr(results, "_MOST_THREADS", threads)
+    together = runs.curves("test/return", by="config.algo")
+    for name, column in alone.columns().items():
+        other = together.columns()[name]
+        assert column.tolist() == other.tolist() if column.dtype == object else column.tobytes() == other.tobytes()
+    with pytest.raises(UnknownKey, match="test/return"):
+        runs.curves("test/retrun")
+
+
+def test_a_series_of_sealed_rows_is_what_its_table_says(tmp_path: Path) -> None:
+    with rollbook.init("study", "steps", dir=tmp_path, sinks=[], keeper="inline") as run:
+        run.log_many({"loss": np.arange(100.0)}, env_step=np.arange(100) * 10)
+        run.log_many({"loss": [7.0, 8.0]}, env_step=[990, 1000])  # 990 twice: the later row stands behind
+        run.log_many({"other": [1.0]}, gradient_step=[3])
+    book = rollbook.Book(run.folder)
+    for asked in ({}, {"start": 500}, {"stop": 500}, {"start": 500, "stop": 995}):
+        series, table = book.series("loss", **asked), book.arrays("loss", x="env_step", **asked)
+        assert series.axis == "env_step"
+        assert series.x.tolist() == table["env_step"].tolist()
+        assert series.mean.tolist() == table["loss"].tolist()
 
 
 def test_a_comparison_answers_and_says_who_is_missing(runs: rollbook.RunSet) -> None:

@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rollbook import compare, files
+from rollbook.book.series import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.fields import check_field, value_at
-from rollbook.runs.results import scores_of, series_of
+from rollbook.runs.results import scores_of, taken_of
 
 __all__ = ["comparison_of", "curves_of", "plan_path"]
 
 Row = Mapping[str, Any]
+NDArray = npt.NDArray[Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")
 
 
@@ -36,30 +39,29 @@ def curves_of(
     rows = begun_first(rows)
     if by is not None:
         check_field(by, rows, f"curves(by={by!r})")
-    first = series_of(rows, [key], x=x)
-    axis = x or next(series[key].axis for series in first.values() if key in series)
-    series = (
-        first
-        if x is not None
-        else {
-            path: found if key not in found or found[key].axis == axis else series_of([row], [key], x=axis)[path]
-            for row in rows
-            for path, found in [(str(row["path"]), first[str(row["path"])])]
-        }
-    )
+    lines = {path: taken.get(key) for path, taken in taken_of(rows, [key], _points, x=x).items()}
+    axis = x or next(line[0] for line in lines.values() if line is not None)
+    for row in rows:  # a run whose own axis is another one is read along that of the first
+        path = str(row["path"])
+        line = lines[path]
+        if line is not None and x is None and line[0] != axis:
+            lines[path] = taken_of([row], [key], _points, x=axis)[path].get(key)
     groups: dict[str, dict[str, compare.Line]] = {}
     for row in rows:
-        line = series[str(row["path"])].get(key)
-        empty = np.zeros(0)
+        _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
         groups.setdefault(_label(row, by), {})[_name(row)] = compare.Line(
-            empty if line is None else line.x,
-            empty if line is None else line.mean,
+            x_values,
+            y_values,
             str(row["status"]) in _ENDED_BADLY,
             str(row["path"]),
         )
     return compare.curves(
         groups, key=key, axis=axis, by=by or "", statistic=statistic, points=points, seed=seed, **alignment
     )
+
+
+def _points(series: Series) -> tuple[str, NDArray, NDArray]:
+    return series.axis, series.x, series.mean
 
 
 def comparison_of(

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
+from rollbook.stats._quadrature import nodes_and_weights
 
 __all__ = [
     "AGGREGATES",
@@ -239,7 +240,7 @@ def rank_distribution(scores: Sequence[ArrayLike]) -> Floats:
     if len({table.shape[1] for table in tables}) > 1:
         raise BadInput(f"The algorithms have {[t.shape[1] for t in tables]} tasks; they have to be the same ones.")
     many = len(tables)
-    nodes, weights = np.polynomial.legendre.leggauss(many // 2 + 1)  # exact for polynomials of the lots' degree
+    nodes, weights = nodes_and_weights(many // 2 + 1)  # exact for polynomials of the lots' degree
     lots, weights = (nodes + 1) / 2, weights / 2
     result = np.zeros((many, tables[0].shape[1], many))
     for task in range(tables[0].shape[1]):

@@ -228,9 +228,14 @@ def placed(
         raise BadInput(f"Run {name}: x has the shape {xs.shape} and y {ys.shape}; both are vectors of one length.")
     usable = np.isfinite(xs)
     unplaced = int((~usable).sum())
-    xs, ys = xs[usable], ys[usable]
+    if unplaced:
+        xs, ys = xs[usable], ys[usable]
     superseded = 0
-    if len(xs) > 1 and (np.diff(xs) < 0).any():
+    if bool((xs[1:] > xs[:-1]).all()):
+        goes_back = has_ties = False
+    else:
+        goes_back, has_ties = bool((xs[1:] < xs[:-1]).any()), True
+    if goes_back:
         if backwards == "refuse":
             at = int(np.flatnonzero(np.diff(xs) < 0)[0])
             raise BadInput(
@@ -261,7 +266,7 @@ def placed(
         elif nan == "floor":
             ys = np.where(bad, np.nan if floor is None else floor, ys)
     before = len(xs)
-    if before > 1 and (np.diff(xs) == 0).any():
+    if has_ties and bool((xs[1:] == xs[:-1]).any()):
         first = np.append(True, np.diff(xs) > 0)
         if ties == "mean":
             begin = np.flatnonzero(first)

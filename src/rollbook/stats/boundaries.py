@@ -19,11 +19,12 @@ from scipy.special import ndtr, ndtri
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice
+from rollbook.stats._quadrature import nodes_and_weights
 
 __all__ = ["boundaries", "classical_constant", "nominal_levels", "spent"]
 
 SPENDING = ("obrien-fleming", "pocock")
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(401)
+_NODES = 401
 _FARTHEST = 8.0
 """In standard errors; where nothing can be spent yet the boundary is here."""
 
@@ -95,9 +96,10 @@ class _Walk:
     def beyond(self, z: float, now: float) -> _Walk:
         """After one further look that stops at |z|."""
         sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
-        fresh = _NODES * edge
+        nodes, weights = nodes_and_weights(_NODES)
+        fresh = nodes * edge
         density = np.exp(-0.5 * ((fresh[:, None] - self.sums) / sd) ** 2) / (sd * math.sqrt(2 * math.pi))
-        return _Walk((*self.bounds, z), now, fresh, (density @ self.mass) * _WEIGHTS * edge)
+        return _Walk((*self.bounds, z), now, fresh, (density @ self.mass) * weights * edge)
 
 
 _START = _Walk((), 0.0, np.zeros(1), np.ones(1))

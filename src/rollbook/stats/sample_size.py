@@ -14,10 +14,11 @@ from scipy.special import gammaln, ndtr, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, finite
+from rollbook.stats._quadrature import nodes_and_weights
 
 __all__ = ["power", "power_table", "seeds_for"]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
+_NODES = 400
 
 
 def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | None = None) -> float:
@@ -44,13 +45,14 @@ def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | Non
     edge = float(stdtrit(freedom, 1 - alpha / 2))
     # Given the estimated spread s (chi over its root mean square) the t statistic is normal.
     begin, end = _likely_spread(freedom)
-    spread = (end - begin) / 2 * (_NODES + 1) + begin
+    nodes, weights = nodes_and_weights(_NODES)
+    spread = (end - begin) / 2 * (nodes + 1) + begin
     log_density = (
         math.log(2) + freedom / 2 * math.log(freedom / 2) - float(gammaln(freedom / 2))
         + (freedom - 1) * np.log(spread) - freedom / 2 * spread**2
     )  # fmt: skip
     beyond = ndtr(shift - edge * spread) + ndtr(-shift - edge * spread)
-    return float(min((np.exp(log_density) * beyond) @ _WEIGHTS * (end - begin) / 2, 1.0))
+    return float(min((np.exp(log_density) * beyond) @ weights * (end - begin) / 2, 1.0))
 
 
 def _likely_spread(freedom: int) -> tuple[float, float]:
