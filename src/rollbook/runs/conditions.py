@@ -10,7 +10,7 @@ import pyarrow as pa
 from rollbook._optional import need
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
-from rollbook.runs.fields import check_field, column_of, value_at
+from rollbook.runs.fields import check_field, column_of, values_at
 from rollbook.storage.columns import strings
 
 __all__ = ["holds"]
@@ -53,7 +53,7 @@ def _columns(
     tree: dict[str, Any] = {}
     mixed: list[str] = []
     for place, (path, name) in enumerate(names.items()):
-        values = [value_at(row, name) for row in rows]
+        values = values_at(rows, name)
         column = f'"{place}"'
         if name == "tags":
             array = strings(["\x1f".join(map(str, value or ())) for value in values])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.conditions import holds
-from rollbook.runs.fields import check_field, value_at
+from rollbook.runs.fields import check_field, values_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,8 +108,7 @@ class RunSet(Sequence["Book"]):
         """
         check_field(field, self._rows, f"group_by({field!r})")
         groups: dict[Any, list[Mapping[str, Any]]] = {}
-        for row in self._rows:
-            value = value_at(row, field)
+        for row, value in zip(self._rows, values_at(self._rows, field), strict=True):
             groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
         return {value: self._some(rows) for value, rows in groups.items()}
 

@@ -82,17 +82,14 @@ def time_array(values_ns: NDArray) -> pa.Array:
 
 def strings(values: Sequence[str | None], *, binary: bool = False) -> pa.Array:
     """Texts (or bytes) with None for null."""
-    parts: list[bytes] = []
-    lengths = np.zeros(len(values) + 1, dtype=np.int64)
-    valid = np.ones(len(values), dtype=bool)
-    for i, value in enumerate(values):
-        if value is None:
-            valid[i] = False
-            continue
-        data = value if isinstance(value, bytes) else str(value).encode("utf-8", "backslashreplace")
-        parts.append(data)
-        lengths[i + 1] = len(data)
-    offsets = np.cumsum(lengths)
+    n = len(values)
+    parts = [
+        b"" if value is None else value if type(value) is bytes else str(value).encode("utf-8", "backslashreplace")
+        for value in values
+    ]
+    valid = np.fromiter((value is not None for value in values), dtype=bool, count=n)
+    offsets = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=n), out=offsets[1:])
     large = bool(offsets[-1] >= 2**31)
     kind = (pa.large_binary() if large else pa.binary()) if binary else (pa.large_string() if large else pa.string())
     nulls = len(values) - int(valid.sum())
