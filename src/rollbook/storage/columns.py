@@ -84,7 +84,7 @@ def strings(values: Sequence[str | None], *, binary: bool = False) -> pa.Array:
     """Texts (or bytes) with None for null."""
     n = len(values)
     parts = [
-        b"" if value is None else value if type(value) is bytes else str(value).encode("utf-8", "backslashreplace")
+        b"" if value is None else value if isinstance(value, bytes) else str(value).encode("utf-8", "backslashreplace")
         for value in values
     ]
     valid = np.fromiter((value is not None for value in values), dtype=bool, count=n)
