@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -70,6 +70,7 @@ class RunInfo:
       clocks: all clock names of the run, the standard ones first.
       x: the clock a sink with one step axis should use ("" means: the first one that a row knows, in this order).
       resumed: the run was continued; a file sink appends.
+      total: how far the run will go, by clock.
     """
 
     folder: Path
@@ -85,6 +86,7 @@ class RunInfo:
     notes: str = ""
     x: str = ""
     resumed: bool = False
+    total: Mapping[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -139,25 +141,53 @@ Probe: TypeAlias = Callable[[], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a health rule found. `evidence` holds the numbers that made it speak."""
+    """What a health rule found. `rollbook.alerts.Alerts` says and keeps it.
+
+    Attributes:
+      rule: the word of the rule.
+      level: "warn" or "fail".
+      message: one sentence for people, with the numbers that made it speak.
+      evidence: those numbers: rows, steps, limits; plain JSON data.
+      source: where the rule's threshold comes from, or who found it.
+      key: the series it is about, "" for none. An alert is said once per rule and key.
+      clocks: where in training it was; {} for now.
+    """
 
     rule: str
-    level: str  # "warn" | "fail"
+    level: str
     message: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    key: str = ""
+    clocks: Mapping[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable
 class Rule(Protocol):
-    """A health check over a run's rows. `warm_up` is the number of rows it needs before it may speak."""
+    """A health check over a run's rows, asked by the keeper in a thread of its own; nothing of it reaches training.
+
+    What it raises is counted and said; a rule that raises at three looks in a row, or takes ten seconds for one, is
+    asked no more. One with `state` and `set_state` (see `Stateful`) keeps its memory over restarts of the keeper.
+    """
 
     name: str
-    source: str
-    warm_up: int
+    """Its word in `init(rules=…)` and in the table `alerts`."""
 
-    def __call__(self, rows: Sequence[Row]) -> Sequence[Alert]:
-        """Look at new rows; return what is wrong, usually nothing."""
+    tables: frozenset[str]
+    """The tables whose rows it wants to see."""
+
+    def open(self, run: RunInfo) -> None:
+        """Get ready for a run. Called before the first `look`, and again when the run went back to a checkpoint."""
+
+    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
+        """Look at new rows, in order, of its tables alone; say what is wrong, usually nothing.
+
+        Rows of the keeper itself (the host) are not among them, nor are marks. Where more was logged than can be looked
+        at, some rows are left out. Called without rows every few seconds while the run is being written.
+
+        Args:
+          now: unix seconds; does not go on while the machine is suspended.
+        """
 
 
 class Importer(Protocol):

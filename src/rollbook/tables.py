@@ -83,6 +83,10 @@ def _text(cells: Cells) -> dict[str, Any]:
     return {str(cells["key"]): str(cells["text"])}
 
 
+def _alert(cells: Cells) -> dict[str, Any]:
+    return {f"alert/{cells['rule']}": f"{cells.get('level') or 'warn'}: {cells['message']}"}
+
+
 def _timing(cells: Cells) -> dict[str, Any]:
     return {timing_key(str(cells["name"])): float(cells["seconds"])}
 
@@ -151,7 +155,7 @@ _CHECKPOINT = {
     "checkpoint_id": "text", "path": "text", "score": "number", "is_best": "boolean", "kept": "boolean",
     "positions": "text", "state": "text", "format": "text",
 }  # fmt: skip
-_ALERT = {"rule": "text", "level": "text", "message": "text", "evidence": "text", "source": "text"}
+_ALERT = {"rule": "text", "level": "text", "message": "text", "evidence": "text", "source": "text", "key": "text"}
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -165,7 +169,7 @@ TABLES: dict[str, Table] = {
         Table("histograms", _HISTOGRAM, values=_histogram, forwarded=True),
         Table("media", _MEDIA, values=_media, forwarded=True),
         Table("checkpoints", _CHECKPOINT),
-        Table("alerts", _ALERT),
+        Table("alerts", _ALERT, values=_alert, forwarded=True),
         Table("text", {"key": "text", "text": "text"}, values=_text, forwarded=True),
     )
 }

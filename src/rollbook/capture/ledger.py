@@ -12,8 +12,9 @@ the components add up to the total, step by step.
 
 from __future__ import annotations
 
-import json
 import math
+
+from rollbook.alerts import Alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class RewardLedger:
     def __init__(self, recorder: Recorder | None = None, *, tolerance: float = 1e-5) -> None:
         self._recorder, self.tolerance = recorder, tolerance
         self._tallies: dict[tuple[str, str, str], Tally] = {}
-        self._alerts = 0
+        self._alerts = None if recorder is None else Alerts(recorder, every=self.most_alerts)
 
     def __len__(self) -> int:
         return len(self._tallies)
@@ -187,26 +188,19 @@ class RewardLedger:
         return found
 
     def _alert(self, finding: Mapping[str, Any]) -> None:
-        if self._recorder is None:
+        if self._alerts is None:
             return
+        from rollbook.protocols import Alert
+
         about = f" of agent {finding['agent']!r}" if finding["agent"] else ""
         message = (
             f"the reward components{about} at stage {finding['stage']!r} add up to "
             f"{finding['total'] - finding['difference']:.6g}, the reward itself to {finding['total']:.6g}"
         )
-        self._alerts += 1
-        if self._alerts <= self.most_alerts:
-            self._recorder.record(
-                "alerts",
-                {
-                    "rule": "reward_ledger",
-                    "level": "warn",
-                    "message": message,
-                    "evidence": json.dumps(finding),
-                    "source": "rollbook.capture.ledger",
-                },
-            )
-        self._recorder.count("reward_ledger", 1, f"{message} (episode {finding['episode_id']}); see the run's alerts")
+        self._alerts.say(
+            Alert("reward_ledger", "warn", message, finding, "rollbook.capture.ledger"),
+            hint=f"episode {finding['episode_id']}, see the run's alerts",
+        )
 
     def stage(self, env: Any, name: str) -> Any:
         """`env` wrapped so that each reward it pays is entered under stage `name`. Nothing about it changes.

@@ -44,6 +44,7 @@ def summary(book: Book) -> dict[str, Any]:
             key: {"value": value, **clocks}
             for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
         },
+        "alerts": _alerts(book),
         "drops": info.get("drops") or {},
         "silent_sinks": {
             name: str(trouble.get("words"))
@@ -74,6 +75,17 @@ def _checkpoints(book: Book) -> dict[str, Any]:
             continue
         said[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
     return {"kept": kept, **said} if kept else {}
+
+
+def _alerts(book: Book) -> list[dict[str, Any]]:
+    """What was found wrong, oldest first."""
+    return [
+        {
+            **{name: row.get(name) for name in ("rule", "level", "message", "key", "source")},
+            **{clock: row[clock] for clock in book.clocks if row.get(clock) is not None},
+        }
+        for row in book.alerts().drop_columns(["time"]).to_pylist()
+    ]
 
 
 def _rank(key: str) -> tuple[bool, str]:
@@ -149,6 +161,13 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
             width=None if everything else terminal_width(),
             hint="--all and --json show all columns",
         )
+    if about["alerts"]:
+        click.echo()
+        shown = about["alerts"] if everything else about["alerts"][-_MOST_LINES:]
+        if len(shown) < len(about["alerts"]):
+            click.echo(f"{len(about['alerts']) - len(shown):,} alerts before these: --all shows them")
+        for alert in shown:
+            click.echo(f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}")
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")
     for problem in about["problems"]:

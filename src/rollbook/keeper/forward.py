@@ -290,6 +290,7 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
         notes=str(fields.get("notes") or ""),
         x=x or str(fields.get("x") or ""),
         resumed=False,
+        total={clock: end for clock, end in (fields.get("total") or {}).items() if isinstance(end, int)},
     )
 
 

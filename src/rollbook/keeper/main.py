@@ -23,6 +23,7 @@ from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
+from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.writers import Writers
 from rollbook.tables import FORWARDED
@@ -96,6 +97,7 @@ class Keeper:
         self._x = ""
         self._sinks: Any = None
         self._host = HostRows(self.folder, None, self._pids, clock)
+        self._rules = Rules(self.folder, ())
         self._began = clock()
         self._ballast_at = self._synced_at = -1e9
         self._due = self._began
@@ -194,6 +196,7 @@ class Keeper:
     def leave(self) -> None:
         """Stop without finishing the book; the next keeper goes on from what is on the disk."""
         self._host.close()
+        self._rules.close()
         if self._sinks is not None:
             self._guard("troubles", self._tell_troubles)
             self._sinks.close(ended=False)
@@ -280,6 +283,7 @@ class Keeper:
     def _keep(self, here: list[KnownWriter]) -> float:
         """What is done while a writer lives."""
         self._ending_since, self._final_sealed, self._vanished = None, False, False
+        self._rules.again()
         if self.phase != "running":
             self._tell("running")
         now = self._clock()
@@ -293,6 +297,7 @@ class Keeper:
             self.complete |= fresh
             self._tell("running")
         self._idle = drained
+        self._guard("rules", lambda: self._rules.step(self._durable.lanes))
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here))
         if not drained and not self._failing():
@@ -311,6 +316,8 @@ class Keeper:
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
+        if not self._rules.finish():  # what they find is still to be forwarded and sealed
+            return _QUICK_SECONDS
         drained = self._feed(frozenset(writer.id for writer in here))
         if not drained and now - self._ending_since < self._drain_seconds:
             return _FAILING_SECONDS if self._failing() else _QUICK_SECONDS
@@ -336,6 +343,7 @@ class Keeper:
 
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
+        self._rules.close()
         if self._sinks is not None:
             self._guard("troubles", self._tell_troubles)
             self._sinks.close(ended=self._vanished)
@@ -382,6 +390,16 @@ class Keeper:
         specs = [s for s in listed if isinstance(s, dict) and "name" in s] if isinstance(listed, list) and owner else []
         self._specs = [*specs, *self._live_sinks] if self._info else []
         self._x = str(plan.get("x") or "")
+        self._rules.close()
+        rules = plan.get("rules")
+        asked = [s for s in rules if isinstance(s, dict) and "name" in s] if isinstance(rules, list) and owner else []
+        self._rules = Rules(
+            self.folder,
+            asked if self._info else [],
+            disregard=self._writers.disregard,
+            clock=self._clock,
+            say=self._say,
+        )
 
     def _build_sinks(self) -> None:
         """Make the sinks, once there is something for them: an idle keeper loads none of their code."""
@@ -460,6 +478,7 @@ class Keeper:
             "rollbook/keeper/unsealed_bytes": float(self._durable.unsealed_bytes()),
             "rollbook/keeper/seal_failures": float(self._sealing.failures),
             **(self._sinks.lag(time.time()) if self._sinks is not None else {}),
+            **self._rules.numbers(),
         }
         self._late = 0.0
         names = tuple(self._info.get("clocks") or ())

@@ -155,17 +155,17 @@ def check_total(total: Any, clocks: Iterable[str]) -> dict[str, int]:
 
 
 class Plan:
-    """The sinks of a run: those the keeper can make by name, and those that live in this process."""
+    """The sinks of a run: those the keeper can make by name, those that live in this process; and its health rules."""
 
-    def __init__(self, kept: list[dict[str, Any]], local: list[Any]) -> None:
-        self.kept, self.local = kept, local
+    def __init__(self, kept: list[dict[str, Any]], local: list[Any], rules: list[dict[str, Any]]) -> None:
+        self.kept, self.local, self.rules = kept, local, rules
 
 
-def plan_of(sinks: Sequence[Any]) -> Plan:
-    """Sort the sinks of a run.
+def plan_of(sinks: Sequence[Any], rules: Sequence[Any] | None = None) -> Plan:
+    """Sort the sinks of a run, and see that there are its rules.
 
     Raises:
-      UnknownOption, BadInput: a sink or filter that there is not, or with options that it cannot use.
+      UnknownOption, BadInput: a sink, filter or rule that there is not, or with options that it cannot use.
     """
     if isinstance(sinks, (str, bytes)) or not hasattr(sinks, "__iter__") or hasattr(sinks, "items"):
         raise BadInput(
@@ -187,7 +187,9 @@ def plan_of(sinks: Sequence[Any]) -> Plan:
         if spec.get("name") not in ("terminal", "text") or len(spec) > 1:  # the default costs no import
             spec = _checked(spec)
         (local if spec["name"] == "terminal" else kept).append(spec)
-    return Plan(kept, local)
+    from rollbook import health
+
+    return Plan(kept, local, health.check(health.DEFAULT if rules is None else rules))
 
 
 def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:

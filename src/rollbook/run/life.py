@@ -134,7 +134,8 @@ def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
 
     path = os.path.join(folder, "data", "keeper")
     os.makedirs(path, exist_ok=True)
-    text = json.dumps({"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10}, default=repr)
+    asked = {"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
+    text = json.dumps(asked, default=repr)
     temporary = os.path.join(path, "plan.json.tmp")
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)

@@ -79,6 +79,7 @@ def init(
     keeper: str = "process",
     strict: bool = False,
     private: bool | None = None,
+    rules: Sequence[Any] | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
 
@@ -104,6 +105,8 @@ def init(
       strict: raise at once where rollbook would count and warn; for tests.
       private: nobody but this user may look into the run's folder (mode 0700). Default: $ROLLBOOK_PRIVATE, else
         what the umask says.
+      rules: the health rules that the keeper asks while the run trains: names ("non_finite", "silent", …) and dicts
+        {"name": …, option: value}; () for none. Default: those of `rollbook.health.DEFAULT`.
 
     What looks like a secret in `config`, by its name (api_key, token, password …) or by its form, is kept as "***".
 
@@ -131,7 +134,7 @@ def init(
     own_seed, own_tags = check_seed(seed), check_tags(tags)
     if resume == "never":  # a run that is continued may have declared more clocks
         check_total(total, all_clocks)
-    plan = plan_of(sinks)
+    plan = plan_of(sinks, rules)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     place = os.path.join(root, project)
 

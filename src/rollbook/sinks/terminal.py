@@ -71,7 +71,7 @@ class Terminal:
         self._stream: Any = None
         self._screen: Screen | None = None
         self._unicode = self._colour = False
-        self._notes: list[str] = []
+        self._notes: list[tuple[str, str]] = []  # (rule of an alert or "", words)
         self._begun = self._due = self._spoken = 0.0
         self._changed = False
         self.board = Board()
@@ -100,8 +100,8 @@ class Terminal:
         for row in rows:
             news = self.board.take(row)
             for key, value in row.values.items():
-                if isinstance(value, str) and key.rpartition("/")[2] == "note":
-                    self._notes.append(value)
+                if isinstance(value, str) and (key.rpartition("/")[2] == "note" or key.startswith("alert/")):
+                    self._notes.append((key.rpartition("/")[2] if key.startswith("alert/") else "", value))
                     news = True
             if self._screen is None and (row.mark in ("rewind", "final") or self._notes):
                 self._due = min(self._due, self._spoken + self._every)  # not to be missed: soon, whatever the rhythm
@@ -161,9 +161,13 @@ class Terminal:
             self.board.aim_at(manifest.look(os.path.dirname(self._page)).get("total") or {})
 
 
-def _said(notes: Sequence[str]) -> list[str]:
-    """Notes as lines, not too many at once."""
-    said = [f"note: {line}" for note in notes for line in plain(note, newlines=True).split("\n")]
+def _said(notes: Sequence[tuple[str, str]]) -> list[str]:
+    """Notes and alerts as lines, not too many at once."""
+    said = [
+        f"{plain(rule)}, {line}" if rule else f"note: {line}"
+        for rule, words in notes
+        for line in plain(words, newlines=True).split("\n")
+    ]
     more = len(said) - MOST_NOTES
     return [*said[:MOST_NOTES], f"note: and {more} lines more"] if more > 1 else said
 

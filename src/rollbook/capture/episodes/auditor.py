@@ -10,8 +10,7 @@ leaks into the next episode, the last info goes missing. Each difference becomes
 
 from __future__ import annotations
 
-import json
-
+from rollbook.alerts import Alerts
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -43,9 +42,10 @@ class EpisodeAuditor:
 
     def __init__(self, recorder: Recorder, *, relative: float = 1e-5, per_step: float = 2e-6) -> None:
         self._recorder, self.relative, self.per_step = recorder, relative, per_step
+        self._alerts = Alerts(recorder)
         self._previous: dict[tuple[str, int], tuple[float, int]] = {}
         self._reporting: set[str] = set()
-        self._findings: dict[tuple[str, str], _Finding] = {}
+        self._first_episodes: dict[tuple[str, str], list[Any]] = {}
         self._not_checked: dict[str, int] = {}
         self.checked = 0
         self.differences = 0
@@ -131,9 +131,7 @@ class EpisodeAuditor:
 
     def conclude(self) -> str:
         """Say what was checked and what was not; counts of findings are brought up to date. "" without episodes."""
-        for (wrong, source), finding in self._findings.items():
-            if finding.count > finding.told:
-                self._tell(finding, f"{wrong}: found by what {source} says", source)
+        self._alerts.conclude()
         missed = sum(self._not_checked.values())
         total = self.checked + missed
         if not total:
@@ -231,44 +229,17 @@ class EpisodeAuditor:
         self._alert(evidence, message, source)
 
     def _alert(self, evidence: Mapping[str, Any], message: str, source: str) -> None:
-        finding = self._findings.setdefault((str(evidence["wrong"]), source), _Finding())
-        finding.count += 1
-        if len(finding.episodes) < _FIRST_EPISODES:
-            finding.episodes.append(evidence.get("episode_id", ""))
-        finding.evidence = evidence
-        if finding.count >= 10 * finding.told:
-            self._tell(finding, message, source)
-        self._recorder.count("episode_audit", 1, f"{message}; the run's own numbers are kept, see its alerts")
+        from rollbook.protocols import Alert
 
-    def _tell(self, finding: _Finding, message: str, source: str) -> None:
-        finding.told = finding.count
-        evidence = {**finding.evidence, "count": finding.count, "first_episodes": finding.episodes}
-        self._recorder.record(
-            "alerts",
-            {
-                "rule": "episode_audit",
-                "level": "warn",
-                "message": message if finding.count == 1 else f"{message} ({finding.count} times so far)",
-                "evidence": json.dumps({name: _for_json(value) for name, value in evidence.items()}),
-                "source": source,
-            },
+        episodes = self._first_episodes.setdefault((str(evidence["wrong"]), source), [])
+        if len(episodes) < _FIRST_EPISODES:
+            episodes.append(evidence.get("episode_id", ""))
+        named = {**evidence, "first_episodes": episodes}
+        self._alerts.say(
+            Alert("episode_audit", "warn", message, named, source),
+            f"{evidence['wrong']} {source}",
+            "the run's own numbers are kept, see its alerts",
         )
-
-
-class _Finding:
-    """One kind of difference from one source: how often, and how often it was told."""
-
-    def __init__(self) -> None:
-        self.count, self.told = 0, 0
-        self.episodes: list[Any] = []
-        self.evidence: Mapping[str, Any] = {}
-
-
-def _for_json(value: Any) -> Any:
-    """JSON has no NaN and no infinity; they become texts."""
-    return (
-        str(value) if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value
-    )
 
 
 def reported_in(info: Mapping[str, Any] | None, key: str = "episode") -> tuple[float | None, int | None] | None:

@@ -1,0 +1,121 @@
+"""Alerts: what was found wrong, counted, said once per cause and key, and kept in the table `alerts`.
+
+    alerts = Alerts(run)
+    alerts.say(Alert("reward_ledger", "warn", "the components add up to 3, the reward to 4", {"difference": 1.0}))
+
+The health rules of the keeper, the episode auditor, the reward ledger and whoever else judges a run say it here, so
+that the terminal, `rollbook show`, the page and `book.alerts()` have it all. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from rollbook.protocols import Alert
+
+    class Records(Protocol):
+        """What alerts need of a recorder; `protocols.Recorder` has it."""
+
+        def record(self, table: str, columns: Mapping[str, Any], **clocks: Any) -> int: ...
+        def count(self, cause: str, n: int = 1, message: str = "") -> None: ...
+
+
+__all__ = ["Alerts"]
+
+_MOST_CAUSES = 10_000
+
+
+class Alerts:
+    """Says alerts to one recorder. One thread at a time.
+
+    Args:
+      recorder: gets a row of `alerts` for each alert that is kept, and every one counted under its rule.
+      every: so many alerts of one rule, level, key and cause are all kept; then the tenth of them, the hundredth …
+    """
+
+    def __init__(self, recorder: Records, *, every: int = 1) -> None:
+        self._recorder, self._every = recorder, every
+        self._counts: dict[tuple[str, str], int] = {}
+        self._untold: dict[tuple[str, str], Alert] = {}  # the last of those that were only counted
+
+    def say(self, alert: Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
+        """Count an alert, warn of the first of its rule, and keep it unless its like is known already.
+
+        Args:
+          alert: what was found. Its `clocks` say where; the current ones where it has none.
+          cause: tells alerts of one rule and key apart that are not the same trouble.
+          hint: what to do, for the warning.
+        Returns:
+          Whether it was kept as a row of `alerts`.
+        """
+        like = (alert.rule, f"{alert.level}\0{alert.key}\0{cause}")
+        known = like in self._counts or len(self._counts) < _MOST_CAUSES
+        count = self._counts.get(like, 0) + 1
+        kept = known and (count <= self._every or _is_power_of_ten(count / self._every))
+        if known:
+            self._counts[like] = count
+            self._untold[like] = alert
+        if kept:  # before it is counted: under strict=True that raises
+            self._keep(like)
+        self._recorder.count(alert.rule, 1, f"{alert.message}; {hint}")
+        return kept
+
+    def conclude(self) -> None:
+        """Bring the counts up to date: a last row for each alert that was counted since its like was kept."""
+        for like in list(self._untold):
+            self._keep(like)
+
+    def _keep(self, like: tuple[str, str]) -> None:
+        alert, count = self._untold.pop(like), self._counts[like]
+        self._recorder.record(
+            "alerts",
+            {
+                "rule": alert.rule,
+                "level": alert.level,
+                "message": alert.message if count <= self._every else f"{alert.message} ({count} times so far)",
+                "evidence": json.dumps(_for_json({**alert.evidence, "count": count}), default=str),
+                "source": alert.source,
+                "key": alert.key,
+            },
+            **alert.clocks,
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many alerts there were, by rule."""
+        counts: dict[str, int] = {}
+        for (rule, _cause), count in self._counts.items():
+            counts[rule] = counts.get(rule, 0) + count
+        return counts
+
+    def state(self) -> list[list[Any]]:
+        """What was said, as plain JSON data."""
+        return [[rule, cause, count] for (rule, cause), count in self._counts.items()]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from `state`; what is no such thing is passed over."""
+        for entry in state if isinstance(state, list) else ():
+            if isinstance(entry, list) and len(entry) == 3 and type(entry[2]) is int:
+                self._counts[(str(entry[0]), str(entry[1]))] = entry[2]
+
+
+def _is_power_of_ten(number: float) -> bool:
+    while number >= 10 and number % 10 == 0:
+        number /= 10
+    return number == 1
+
+
+def _for_json(value: Any) -> Any:
+    """JSON has no NaN and no infinity; they become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(name): _for_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_for_json(item) for item in value]
+    return value

@@ -1,0 +1,124 @@
+"""The rules by name. A new rule is one file and one line here.
+
+A package of its own offers one as an entry point in the group `rollbook.rules`, named like the rule and pointing at its
+class; a rule of a project is named by where it is, "package.module:Class". Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput, UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.protocols import Rule
+
+__all__ = ["DEFAULT", "GROUP", "check", "make", "names", "summary"]
+
+GROUP = "rollbook.rules"
+
+_RULES = {
+    "constant": "constant:Constant",
+    "entropy": "entropy:Entropy",
+    "explained_variance": "explained_variance:ExplainedVariance",
+    "kl": "kl:Kl",
+    "non_finite": "non_finite:NonFinite",
+    "silent": "silent:Silent",
+}
+
+DEFAULT: tuple[str, ...] = tuple(_RULES)
+"""The rules of a run that names none."""
+
+
+def names() -> list[str]:
+    """The names that `make` knows, those of other packages included."""
+    return sorted({*_RULES, *_entry_points()})
+
+
+def make(name: str, **options: Any) -> Rule:
+    """The rule of that name, or at "package.module:Class".
+
+    Raises:
+      UnknownOption: no rule has that name, or it has no such option.
+      BadInput: an option it has, with a value it cannot use; or what was found is not a rule.
+    """
+    import inspect
+
+    made = _load(name)
+    known = [option for option in inspect.signature(made).parameters if option != "self"]
+    strange = [option for option in options if option not in known]
+    if strange:
+        hint = did_you_mean(strange[0], known)
+        raise UnknownOption(f"rule {name!r} has no option {strange[0]!r}.{hint}")
+    try:
+        rule: Any = made(**options)
+    except TypeError as err:
+        raise BadInput(
+            f"rule {name!r} was given {options!r}: {err}. Its options: {', '.join(known) or 'none'}"
+        ) from None
+    missing = [part for part in ("name", "tables", "open", "look") if not hasattr(rule, part)]
+    if missing:
+        raise BadInput(
+            f"rule {name!r}: what is there lacks {', '.join(missing)}. A rule has name, tables, open and look; see "
+            "rollbook.protocols.Rule"
+        )
+    ready: Rule = rule
+    return ready
+
+
+def check(asked: Any) -> list[dict[str, Any]]:
+    """Rules as `init` takes them, as plain data: {"name": …, option: value}.
+
+    Args:
+      asked: names, and dicts with a name and the rule's own options.
+    Raises:
+      UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
+    """
+    if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__") or hasattr(asked, "items"):
+        raise BadInput(f"rules={asked!r:.200}: pass a list of names or dicts, such as rules=['non_finite', 'silent']")
+    specs: list[dict[str, Any]] = []
+    for rule in asked:
+        spec = {"name": rule} if isinstance(rule, str) else rule
+        if not hasattr(spec, "items") or not isinstance(spec.get("name"), str):
+            raise BadInput(
+                f"rules=[… {rule!r:.200} …]: a rule is its name, or a dict of its name and options, such as "
+                "{'name': 'kl', 'limit': 0.05}. The keeper makes it in another process"
+            )
+        if len(spec) > 1 or spec["name"] not in _RULES:  # the usual ones cost no import
+            make(spec["name"], **{name: value for name, value in spec.items() if name != "name"})
+        specs.append(dict(spec))
+    return specs
+
+
+def summary(name: str) -> str:
+    """What a rule says of itself, in one line."""
+    return (getattr(_load(name), "__doc__", None) or name).strip().splitlines()[0].rstrip(".")
+
+
+def _load(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _RULES:
+        module, _, member = _RULES[name].partition(":")
+        return getattr(import_module(f"rollbook.health.{module}"), member)
+    module, colon, member = name.partition(":")
+    if colon:
+        try:
+            return getattr(import_module(module), member)
+        except (ImportError, AttributeError) as err:
+            raise BadInput(
+                f"rule {name!r} could not be found ({err}). Write 'package.module:Class' with a module that can be "
+                "imported"
+            ) from None
+    point = _entry_points().get(name)
+    if point is None:
+        raise UnknownOption(f"no rule is named {name!r}.{did_you_mean(str(name), names())}")
+    return point.load()
+
+
+def _entry_points() -> Mapping[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUP)}

@@ -1,0 +1,63 @@
+"""A value function that predicts no better than nothing."""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.protocols import Alert, Row, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["ExplainedVariance"]
+
+
+class ExplainedVariance(KeyedRule):
+    """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
+
+    "warn" when `rows` updates in a row are at or below 0, "fail" when they are below -0.5. What is NaN (no variance to
+    explain) does not count.
+
+    Args:
+      rows: how many updates in a row.
+      skip: so many first updates are not judged.
+      keys: further keys to look at.
+    """
+
+    name = "explained_variance"
+    source = "Stable-Baselines3's documentation (0: as good as zero); Schulman (negative: over-fit or noisy)"
+    meanings = frozenset({"update/explained_variance"})
+
+    def __init__(self, rows: int = 10, skip: int = 20, keys: Sequence[str] = ()) -> None:
+        super().__init__(keys)
+        if rows < 1 or skip < 0:
+            raise BadInput(f"rule 'explained_variance': rows={rows!r} must be at least 1, skip={skip!r} not below 0")
+        self._rows, self._skip = rows, skip
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        super().open(run)
+        self._last: dict[str, Last] = {}
+
+    def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
+        """One value of a key that is looked at."""
+        if value != value:
+            return
+        last = self._last.setdefault(key, Last(self._rows))
+        last.take(value, row)
+        if last.seen < self._skip + self._rows:
+            return
+        failing = self.begins(f"{key} fails", last, lambda explained: explained < -0.5)
+        if not (self.begins(key, last, lambda explained: explained <= 0) or failing):
+            return
+        yield Alert(
+            self.name,
+            "fail" if failing else "warn",
+            f"{key} has been {'below -0.5' if failing else 'at or below 0'} in {self._rows} updates in a row, now "
+            f"{value:.3g}{place(row.clocks)}: the value function predicts worse than a constant",
+            last.evidence(limit=-0.5 if failing else 0.0),
+            self.source,
+            key,
+            row.clocks,
+        )

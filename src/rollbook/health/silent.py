@@ -1,0 +1,95 @@
+"""A run that is being written and says nothing."""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.protocols import Alert, Row, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["Silent"]
+
+_FEWEST_ROWS = 20
+_SAME_MOMENT_SECONDS = 0.05
+
+
+class Silent:
+    """A run whose process lives and from which no row has come for far longer than ever before.
+
+    Measured against the longest pause so far, so that slow evaluations and large updates are part of what is usual.
+    Said once for each silence; a silence that ended is usual from then on.
+
+    Args:
+      times: how many times the longest pause so far.
+      seconds: never before so many seconds.
+    """
+
+    name = "silent"
+    source = "rollbook's own: a multiple of the run's longest pause"
+    tables = frozenset({"metrics", "episodes", "timings", "samples"})
+
+    def __init__(self, times: float = 10.0, seconds: float = 300.0) -> None:
+        if not times >= 1 or not seconds > 0:
+            raise BadInput(f"rule 'silent': times={times!r} must be at least 1 and seconds={seconds!r} above 0")
+        self._times, self._seconds = times, seconds
+        self.open(None)
+
+    def open(self, run: RunInfo | None) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        self._total = dict(run.total) if run is not None else {}
+        self._moments, self._longest = 0, 0.0
+        self._last: Row | None = None
+        self._heard: float | None = None
+        self._said = False
+
+    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        if rows:
+            if self._heard is not None:  # pauses as they were seen here: an outage of the keeper is none of the run's
+                self._longest = max(self._longest, self._pause_in(rows))
+            self._moments += len(rows)
+            self._heard, self._said = now, False
+            self._last = max(rows, key=_time_of)
+            return
+        if self._heard is None or self._last is None or self._said or self._moments < _FEWEST_ROWS or self._is_done():
+            return
+        limit = max(self._seconds, self._times * self._longest)
+        silence = now - self._heard
+        if silence <= limit:
+            return
+        self._said = True
+        yield Alert(
+            self.name,
+            "warn",
+            f"no row for {silence:,.0f} s while the process lives; the longest pause before was {self._longest:,.1f} s",
+            {
+                "silent_seconds": silence,
+                "longest_pause_seconds": self._longest,
+                "limit_seconds": limit,
+                "rows_seen": self._moments,
+                "last_row": {"writer": self._last.writer, "lane": self._last.lane, "seq": self._last.seq},
+                "clocks": dict(self._last.clocks),
+            },
+            self.source,
+            "",
+            self._last.clocks,
+        )
+
+    def _pause_in(self, rows: Sequence[Row]) -> float:
+        """The longest time between two rows, the last of the look before included."""
+        moments = sorted(row.time for row in rows)
+        before = self._last.time if self._last is not None else moments[0]
+        pauses = [after - earlier for earlier, after in zip([before, *moments], moments, strict=False)]
+        longest = max(pauses)
+        return longest if longest > _SAME_MOMENT_SECONDS else 0.0
+
+    def _is_done(self) -> bool:
+        """Whether the run has come as far as it was to go: what comes after that may take its time."""
+        clocks = self._last.clocks if self._last is not None else {}
+        return any(clocks.get(clock, 0) >= end for clock, end in self._total.items())
+
+
+def _time_of(row: Row) -> float:
+    return row.time

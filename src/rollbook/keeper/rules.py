@@ -1,0 +1,453 @@
+"""The keeper's step for health rules: gives rows to the rules of a run and writes what they find as alerts.
+
+Rules are asked in a thread of their own, so that one that fails, sleeps or never returns keeps neither sealing nor
+forwarding from their work: it is said, counted, and asked no more. The thread sleeps until rows have come or some
+seconds have passed, takes at most a twentieth of one core, and where more is logged than it can look at in that time it
+looks at the newest row of each stream and counts the others.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from rollbook.files import read_json, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.protocols import Alert, Row, Rule, RunInfo
+
+__all__ = ["Rules", "rules_path"]
+
+DEADLINE_SECONDS = 10.0
+"""A rule that takes longer for one look is asked no more."""
+
+_PAUSE_SECONDS = 5.0
+"""How often rules are asked when no row has come."""
+
+_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.25, 3.0
+"""How long one look reads rows before it passes to the newest ones; the last, when the run is over."""
+
+_REST = 19
+"""Rests so many times as long as it has worked: a twentieth of a core."""
+
+_SAVE_SECONDS = 10.0
+_MOST_FAILURES = 3
+
+
+def rules_path(run_folder: str) -> str:
+    """data/keeper/rules.json: how far the rules have looked, and what they remember."""
+    return os.path.join(run_folder, "data", "keeper", "rules.json")
+
+
+class Rules:
+    """The rules of one run. `step`, `finish` and `close` are called by the keeper's own thread; none of them raises.
+
+    Args:
+      run_folder: the run's folder.
+      specs: what plan.json lists: {"name": …, option: value}.
+      disregard: told the id of the writer that alerts are written by.
+      clock: seconds, monotonic.
+      say: takes (cause, words) for the log.
+    Attributes:
+      rows, skipped: rows looked at, and passed over because there were too many.
+      failures: looks at which a rule raised, and rules that took too long.
+      alerts: alerts raised.
+      seconds: of the thread's time, spent on looking.
+    """
+
+    def __init__(
+        self,
+        run_folder: str,
+        specs: Sequence[Mapping[str, Any]],
+        *,
+        disregard: Callable[[str], object] = lambda writer: None,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str, str], None] = lambda cause, words: None,
+    ) -> None:
+        self._folder, self._specs, self._disregard, self._clock, self._say = run_folder, specs, disregard, clock, say
+        self.rows = self.skipped = self.failures = self.alerts = 0
+        self.seconds = 0.0
+        self._seen: Any = None
+        self._asked_at = -1e9
+        self._rest_until = -1e9
+        self._looker: _Looker | None = None
+        self._dead: set[str] = set()
+        self._finished = False
+
+    def step(self, marks: Mapping[str, Mapping[str, int]]) -> None:
+        """Wake the rules if rows have come or it is time; costs nothing else.
+
+        Args:
+          marks: {writer: {lane: last sequence number}}; something new has come when this has changed.
+        """
+        if not self._specs:
+            return
+        now = self._clock()
+        looker = self._looker
+        if looker is not None and looker.busy:
+            self._judge(looker)
+            return
+        news = {writer: dict(lanes) for writer, lanes in marks.items()}
+        if news == self._seen and now - self._asked_at < _PAUSE_SECONDS:
+            return
+        if now < self._rest_until or (looker is None and not news):
+            return
+        self._seen, self._asked_at = news, now
+        self._ask(last=False)
+
+    def finish(self) -> bool:
+        """The writers have gone: look at what is left. True when that is done, or cannot be."""
+        if not self._specs or self._finished:
+            return True
+        looker = self._looker
+        if looker is not None and looker.busy:
+            self._judge(looker)
+            return False
+        if looker is not None and looker.has_looked_last:
+            self._finished = True
+            self.close()
+            return True
+        self._ask(last=True)
+        return False
+
+    def again(self) -> None:
+        """A writer has come after all."""
+        self._finished = False
+
+    def numbers(self) -> dict[str, float]:
+        """What the rules did, as metrics of the run; {} before they did anything."""
+        if not self.rows and not self.failures:
+            return {}
+        return {
+            "rollbook/rules/rows": float(self.rows),
+            "rollbook/rules/rows_skipped": float(self.skipped),
+            "rollbook/rules/seconds": self.seconds,
+            "rollbook/rules/failures": float(self.failures),
+            "rollbook/rules/alerts": float(self.alerts),
+        }
+
+    def close(self) -> None:
+        """Let go of everything. Calling it twice is fine; a rule that hangs is left behind."""
+        looker, self._looker = self._looker, None
+        if looker is not None:
+            looker.stop()
+
+    # -- below: the thread's life
+
+    def _ask(self, last: bool) -> None:
+        if self._looker is None:
+            self._looker = _Looker(self)
+        self._looker.ask(last)
+
+    def _judge(self, looker: _Looker) -> None:
+        """Leave a rule behind that takes too long, and go on without it."""
+        name, since = looker.at_work
+        if name and time.monotonic() - since > DEADLINE_SECONDS:
+            self.failures += 1
+            self._dead.add(name)
+            self._say(f"rule:{name}", f"rule {name} took over {DEADLINE_SECONDS:g} s for one look; it is asked no more")
+            looker.abandon()
+            self._looker = None
+            self._seen = None
+
+    def worked(self, seconds: float) -> None:
+        """The thread has looked for so long, and may rest now."""
+        self.seconds += seconds
+        self._rest_until = self._clock() + _REST * seconds
+
+
+class _Looker(threading.Thread):
+    """Reads rows and asks the rules. One life: `ask` wakes it, `stop` ends it."""
+
+    def __init__(self, owner: Rules) -> None:
+        super().__init__(name="rollbook-rules", daemon=True)
+        self._owner, self._folder = owner, owner._folder
+        self._wake = threading.Event()
+        self._asked_last = self._stopping = self.abandoned = False
+        self.busy = self.has_looked_last = False
+        self.at_work: tuple[str, float] = ("", 0.0)
+        self._book: _RuleBook | None = None
+        self.start()
+
+    def ask(self, last: bool) -> None:
+        """Look once; `last`: and at everything that is left."""
+        self._asked_last, self.busy = last, True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread, after the look it is at."""
+        self._stopping = True
+        self._wake.set()
+        self.join(DEADLINE_SECONDS if not self.at_work[0] else 1.0)
+
+    def abandon(self) -> None:
+        """A rule hangs in it: whatever it still does is of no account."""
+        self.abandoned = self._stopping = True
+        self._wake.set()
+        if self._book is not None:  # the thread is not in there: it is in the rule
+            self._book.let_go()
+
+    def run(self) -> None:
+        """Wait, look, rest."""
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stopping:
+                break
+            began, last = time.thread_time(), self._asked_last
+            try:
+                if self._book is None:
+                    self._book = _RuleBook(self._owner, self)
+                self._book.look(last)
+            except Exception as err:
+                self._owner.failures += 1
+                self._owner._say("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
+            if self.abandoned:
+                return
+            self._owner.worked(time.thread_time() - began)
+            self.has_looked_last = last
+            self.busy = False
+        if self._book is not None and not self.abandoned:
+            self._book.close()
+
+    def between(self, name: str) -> bool:
+        """A rule of that name is at work from now on ("": none is). False if this thread was given up."""
+        self.at_work = (name, time.monotonic())
+        return not self.abandoned
+
+
+class _RuleBook:
+    """The rules themselves, the reader that feeds them, and the writer of their alerts; used by the thread alone."""
+
+    def __init__(self, owner: Rules, looker: _Looker) -> None:
+        from rollbook.alerts import Alerts
+        from rollbook.health import make
+        from rollbook.journal.reader import JournalReader
+        from rollbook.keeper.forward import run_info
+        from rollbook.keeper.sealed import LazySealed
+
+        self._owner, self._looker, self._folder = owner, looker, owner._folder
+        self._info: RunInfo = run_info(self._folder)
+        self._rules: dict[str, Rule] = {}
+        self._tables: dict[str, frozenset[str]] = {}
+        self._failed: dict[str, int] = {}
+        saved = read_json(rules_path(self._folder))
+        memories = saved.get("rules")
+        for spec in owner._specs:
+            name = str(spec.get("name"))
+            if name in owner._dead:
+                continue
+            try:
+                rule = make(name, **{option: value for option, value in spec.items() if option != "name"})
+                rule.open(self._info)
+                memory = memories.get(name) if isinstance(memories, dict) else None
+                if isinstance(memory, dict) and hasattr(rule, "set_state"):
+                    rule.set_state(memory)
+                self._rules[name], self._tables[name] = rule, frozenset(rule.tables)
+            except Exception as err:
+                owner.failures += 1
+                owner._say(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
+        wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
+        self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder), tables=wanted)
+        self._cursor = _as_cursor(saved.get("cursor"))
+        self._recorder = _AlertWriter(self._folder, owner._disregard)
+        self._alerts = Alerts(self._recorder)
+        self._alerts.set_state(saved.get("said"))
+        self._keepers: dict[str, bool] = {}
+        self._wall, self._began = time.time(), time.monotonic()
+        self._saved_at = time.monotonic()
+        self._moved = False
+
+    def look(self, last: bool) -> None:
+        """Give the rules what is new; nothing new is also something to look at."""
+        until = time.monotonic() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
+        heard = is_behind = False
+        for rows, cursor in self._reader.batches(self._cursor, 1024):
+            heard = self._give(rows) or heard
+            if self._looker.abandoned:
+                return
+            self._moved = self._moved or cursor != self._cursor
+            self._cursor = cursor
+            if time.monotonic() > until:
+                is_behind = True
+                break
+        if is_behind:  # more is logged than can be looked at: the newest of each stream, and the others are counted
+            before = _total(self._cursor)
+            rows = self._reader.newest_rows(self._cursor)
+            self._owner.skipped += max(0, _total(self._cursor) - before - len(rows))
+            heard = self._give(rows) or heard
+        if not heard and not last:
+            self._ask((), self._now())
+        if self._moved and (last or time.monotonic() - self._saved_at >= _SAVE_SECONDS):
+            self._save()
+
+    def close(self) -> None:
+        """Save what is remembered and let go of all files."""
+        if self._moved:
+            self._save()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close all files."""
+        self._reader.close()
+        self._recorder.close()
+
+    def _now(self) -> float:
+        return self._wall + time.monotonic() - self._began
+
+    def _give(self, rows: Sequence[Row]) -> bool:
+        """Show rows to the rules. Whether there were any for them."""
+        fresh: list[Row] = []
+        for row in rows:
+            if row.mark == "rewind":
+                self._show(fresh)
+                fresh = []
+                self._open_again()
+            elif not row.mark and row.scope != "rollbook" and not self._is_keepers(row.writer):
+                fresh.append(row)
+        self._show(fresh)
+        return bool(fresh)
+
+    def _show(self, rows: list[Row]) -> None:
+        if rows:
+            self._owner.rows += len(rows)
+            self._ask(rows, self._now())
+
+    def _open_again(self) -> None:
+        """The run went back: what rules remember is of rows that count no more."""
+        from rollbook.keeper.forward import run_info
+
+        self._info = run_info(self._folder)
+        for name, rule in list(self._rules.items()):
+            try:
+                rule.open(self._info)
+            except Exception as err:
+                self._fails(name, err)
+
+    def _ask(self, rows: Sequence[Row], now: float) -> None:
+        for name, rule in list(self._rules.items()):
+            tables = self._tables[name]
+            own = [row for row in rows if row.table in tables]
+            if rows and not own:
+                continue
+            if not self._looker.between(name):
+                return
+            try:
+                alerts = list(rule.look(own, now))
+            except Exception as err:
+                self._fails(name, err)
+                continue
+            finally:
+                alive = self._looker.between("")
+            if not alive:
+                return
+            self._failed.pop(name, None)
+            for alert in alerts:
+                self._tell(alert)
+
+    def _fails(self, name: str, err: Exception) -> None:
+        self._owner.failures += 1
+        self._failed[name] = self._failed.get(name, 0) + 1
+        given_up = self._failed[name] >= _MOST_FAILURES
+        if given_up:
+            del self._rules[name]
+            self._owner._dead.add(name)
+        self._owner._say(
+            f"rule:{name}:{given_up}",
+            f"rule {name} failed ({type(err).__name__}: {err}); "
+            + ("it is asked no more" if given_up else "it is asked again"),
+        )
+
+    def _tell(self, alert: Alert) -> None:
+        self._owner.alerts += 1
+        self._recorder.begin(self._info)
+        if self._alerts.say(alert):
+            self._save()
+
+    def _is_keepers(self, writer: str) -> bool:
+        known = self._keepers.get(writer)
+        if known is None:
+            about = read_json(os.path.join(self._folder, "data", "journal", writer, "writer.json"))
+            known = about.get("keeper") is True
+            if about:
+                self._keepers[writer] = known
+        return known
+
+    def _save(self) -> None:
+        self._saved_at, self._moved = time.monotonic(), False
+        memories = {}
+        for name, rule in self._rules.items():
+            if hasattr(rule, "state"):
+                try:
+                    memories[name] = rule.state()
+                except Exception as err:
+                    self._fails(name, err)
+                    return
+        cursor = {writer: {str(lane): seq for lane, seq in lanes.items()} for writer, lanes in self._cursor.items()}
+        try:
+            write_json(rules_path(self._folder), {"cursor": cursor, "said": self._alerts.state(), "rules": memories})
+        except OSError as err:
+            self._owner._say("rules.json", f"what the rules remember cannot be saved: {err}")
+
+
+class _AlertWriter:
+    """A journal writer of the keeper's own for the table `alerts`; it has a folder from the first alert on."""
+
+    def __init__(self, run_folder: str, disregard: Callable[[str], object]) -> None:
+        self._folder, self._disregard = run_folder, disregard
+        self._writer: Any = None
+        self._attempt = 0
+
+    def begin(self, info: RunInfo) -> None:
+        """Be ready to write in the run's newest attempt."""
+        from rollbook import manifest
+        from rollbook.clocks import STANDARD
+        from rollbook.journal.writer import Writer
+
+        attempt = int(manifest.newest(manifest.look(self._folder)).get("n", info.attempt))
+        if self._writer is not None and attempt == self._attempt:
+            return
+        self.close()
+        writer = Writer(self._folder, attempt=attempt, clocks=tuple(info.clocks) or STANDARD, main=False)
+        writer.open()
+        path = os.path.join(writer.folder, "writer.json")
+        write_json(path, {**read_json(path), "keeper": True})  # nobody waits for it, and it keeps no run alive
+        self._disregard(writer.id)
+        self._writer, self._attempt = writer, attempt
+
+    def record(self, table: str, columns: Mapping[str, Any], **clocks: Any) -> int:
+        """One row of a table."""
+        from rollbook.clocks import UNKNOWN
+
+        writer = self._writer
+        readings = [clocks.get(clock, UNKNOWN) for clock in writer.clocks]
+        payload = {"table": table, "scope": "", "at": "", "clocks": readings, "n": 1}
+        return int(writer.frame({**payload, "columns": {name: [cell] for name, cell in columns.items()}}))
+
+    def count(self, cause: str, n: int = 1, message: str = "") -> None:
+        """The run hears of alerts by its sinks and its book; there is nobody here to warn."""
+
+    def close(self) -> None:
+        """Say goodbye like any writer."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _total(cursor: Mapping[str, Mapping[int, int]]) -> int:
+    return sum(seq for lanes in cursor.values() for seq in lanes.values())
+
+
+def _as_cursor(saved: object) -> dict[str, dict[int, int]]:
+    if not isinstance(saved, dict):
+        return {}
+    return {
+        str(writer): {int(lane): seq for lane, seq in lanes.items() if str(lane).isdigit() and type(seq) is int}
+        for writer, lanes in saved.items()
+        if isinstance(lanes, dict)
+    }

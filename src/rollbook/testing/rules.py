@@ -1,0 +1,141 @@
+"""The contract of health rules."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from rollbook.protocols import Alert, Row, Rule, RunInfo
+from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, some_run, training_rows
+
+__all__ = ["RULE_CHECKS", "MakeRule", "check_rule"]
+
+MakeRule: TypeAlias = Callable[[], Rule]
+
+
+def check_rule(make_rule: MakeRule, tmp_path: Path, trouble: Sequence[Row] = ()) -> None:
+    """Run every check of `RULE_CHECKS`.
+
+    Args:
+      make_rule: makes a fresh rule.
+      tmp_path: an empty folder.
+      trouble: rows at which the rule must speak; with them what it says is checked, too.
+    """
+    for name, check in RULE_CHECKS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        check(make_rule, folder, trouble)
+
+
+def says_what_it_is(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """It has a word for its alerts, and tables that it wants to see."""
+    rule = make_rule()
+    if not rule.name or not isinstance(rule.name, str):
+        raise AssertionError(f"name is {rule.name!r}; it has to be a word")
+    if isinstance(rule.tables, str) or not all(isinstance(table, str) for table in rule.tables) or not rule.tables:
+        raise AssertionError(f"tables is {rule.tables!r}; it has to be a set of names")
+    if not (type(rule).__doc__ or "").strip():
+        raise AssertionError("its class has no docstring: the first line is what `rollbook` says of the rule")
+
+
+def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """An ordinary training, however its rows come in, is no reason to speak."""
+    rows = training_rows(2_000, late_keys=5)
+    for size in (1, 7, 2_000):
+        alerts = _told(make_rule(), folder, rows, size)
+        if alerts:
+            raise AssertionError(f"an ordinary training made it say {alerts[0].message!r}")
+
+
+def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """Texts, pictures, extremes, hostile keys, rows without values or clocks: it raises at none of them."""
+    rows = [Row(START, {}, {}, seq=1)]
+    for n, key in enumerate(HOSTILE):
+        rows += [Row(START + n, {}, {key: value}, seq=len(rows) + k) for k, value in enumerate((*KINDS, *EXTREMES))]
+    tables = sorted(make_rule().tables)
+    rows = [_of_table(row, tables[n % len(tables)]) for n, row in enumerate(rows)]
+    for alert in _told(make_rule(), folder, rows, 5):
+        _check_alert(alert, make_rule().name)
+
+
+def leaves_rows_as_they_are(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """Rows are shown to other rules as well."""
+    rows = [*training_rows(300), *trouble]
+    before = copy.deepcopy(rows)
+    _told(make_rule(), folder, rows, 50)
+    if repr(rows) != repr(before):
+        raise AssertionError("rows were changed in place")
+
+
+def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """One row at a time or all at once: the same alerts, each with what made the rule speak."""
+    if not trouble:
+        return
+    whole = _told(make_rule(), folder, trouble, len(trouble))
+    if not whole:
+        raise AssertionError(f"it says nothing of the {len(trouble)} rows that are trouble")
+    for alert in whole:
+        _check_alert(alert, make_rule().name)
+        if not alert.evidence:
+            raise AssertionError(f"no evidence for {alert.message!r}")
+    single = _told(make_rule(), folder, trouble, 1)
+    if [alert.message for alert in single] != [alert.message for alert in whole]:
+        raise AssertionError(f"one row at a time it says {single!r}, all at once {whole!r}")
+
+
+def begins_anew_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """After `open` it has forgotten what came before: the same rows make it say the same."""
+    rule = make_rule()
+    first = _told(rule, folder, trouble, 10)
+    second = _told(rule, folder, trouble, 10)
+    if [alert.message for alert in first] != [alert.message for alert in second]:
+        raise AssertionError(f"opened again it says {second!r}, the first time it said {first!r}")
+
+
+RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
+    check.__name__: check
+    for check in (
+        says_what_it_is,
+        is_quiet_on_an_ordinary_training,
+        bears_whatever_is_logged,
+        leaves_rows_as_they_are,
+        says_the_same_however_rows_come_in,
+        begins_anew_when_the_run_went_back,
+    )
+}
+"""Name -> check(make_rule, empty folder, rows that are trouble or none)."""
+
+
+def _told(rule: Rule, folder: Path, rows: Sequence[Row], size: int) -> list[Alert]:
+    run: RunInfo = some_run(folder)
+    rule.open(run)
+    alerts: list[Alert] = []
+    for first in range(0, len(rows), size):
+        batch = [row for row in rows[first : first + size] if row.table in rule.tables and not row.mark]
+        now = max((row.time for row in batch), default=START)
+        alerts += _list(rule.look(batch, now))
+        if size > 1:
+            alerts += _list(rule.look((), now))
+    return alerts
+
+
+def _list(alerts: Iterable[Alert]) -> list[Alert]:
+    return list(alerts)
+
+
+def _of_table(row: Row, table: str) -> Row:
+    from dataclasses import replace
+
+    return replace(row, table=table)
+
+
+def _check_alert(alert: Alert, name: str) -> None:
+    if alert.rule != name or alert.level not in ("warn", "fail") or not alert.message.strip():
+        raise AssertionError(f"an alert needs the rule's name, 'warn' or 'fail', and words: {alert!r}")
+    try:
+        json.dumps({"evidence": dict(alert.evidence), "clocks": dict(alert.clocks)})
+    except (TypeError, ValueError) as err:
+        raise AssertionError(f"the evidence of {alert.message!r} is not plain JSON data: {err}") from None

@@ -1,0 +1,141 @@
+"""What each rule says, and of what it says nothing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollbook import health
+from rollbook.errors import BadInput, UnknownOption
+from rollbook.protocols import Alert, Row
+from rollbook.testing import some_run
+
+NAN = math.nan
+
+
+def told(name: str, key: str, values: list[Any], *, config: Any = None, **options: Any) -> list[Alert]:
+    rule = health.make(name, **options)
+    run = some_run(Path("run"))
+    object.__setattr__(run, "config", config or {})
+    rule.open(run)
+    return [
+        alert
+        for i, value in enumerate(values)
+        for alert in rule.look([Row(1.7e9 + i, {"env_step": i}, {key: value}, seq=i + 1)], 1.7e9 + i)
+    ]
+
+
+def test_a_number_that_becomes_nan_is_a_warning_at_once_and_a_failure_when_it_stays() -> None:
+    warned, failed = told("non_finite", "loss", [1.0] * 5 + [NAN] * 9)
+    assert (warned.level, warned.clocks, warned.evidence["in_a_row"]) == ("warn", {"env_step": 5}, 1)
+    assert (failed.level, failed.clocks, failed.evidence["in_a_row"]) == ("fail", {"env_step": 7}, 3)
+    assert warned.evidence["row"]["seq"] == 6
+    assert [alert.level for alert in told("non_finite", "loss", [1.0, math.inf, 1.0, NAN, 2.0])] == ["warn", "warn"]
+
+
+def test_nan_until_there_is_something_to_tell_is_no_trouble_and_nan_for_ever_is() -> None:
+    assert told("non_finite", "rollout/ep_rew_mean", [NAN] * 30 + [1.0] * 30) == []
+    (alert,) = told("non_finite", "loss", [NAN] * 80)
+    assert "never a number in its first 50 rows" in alert.message
+    assert told("non_finite", "note", ["nan"] * 80) == []
+
+
+def test_a_kl_that_stays_large_is_said_once_until_it_was_small_again() -> None:
+    values = [0.01] * 10 + [0.3] * 20 + [0.01] * 10 + [0.3] * 5
+    first, second = told("kl", "train/approx_kl", values)
+    assert first.clocks == {"env_step": 12}
+    assert second.clocks == {"env_step": 42}
+    assert told("kl", "train/approx_kl", [0.3, 0.3, 0.01] * 30) == [], "one update alone says nothing"
+    assert told("kl", "some/other_kl", values) == []
+    assert len(told("kl", "some/other_kl", values, keys=["some/other_kl"])) == 2
+
+
+def test_a_target_of_the_configuration_lifts_the_limit_of_the_kl() -> None:
+    values = [0.01] * 10 + [0.14] * 10
+    assert len(told("kl", "train/approx_kl", values)) == 1
+    assert told("kl", "train/approx_kl", values, config={"ppo": {"target_kl": 0.1}}) == []
+    assert len(told("kl", "train/approx_kl", values, config={"target_kl": 0.01})) == 1
+
+
+def test_first_updates_are_not_judged() -> None:
+    assert told("kl", "train/approx_kl", [0.5] * 5 + [0.01] * 50) == []
+    assert told("explained_variance", "train/explained_variance", [-0.3] * 20 + [0.2] * 50) == []
+
+
+def test_an_explained_variance_at_zero_is_a_warning_and_far_below_it_a_failure() -> None:
+    values = [0.5] * 25 + [0.0] * 12 + [0.5] * 12 + [-0.9] * 15
+    assert [alert.level for alert in told("explained_variance", "train/explained_variance", values)] == ["warn", "fail"]
+    assert told("explained_variance", "train/explained_variance", [NAN] * 60) == []
+
+
+def test_only_what_moved_before_can_stand_still() -> None:
+    moving = [math.sin(i) for i in range(20)]
+    assert len(told("constant", "train/value_loss", moving + [0.5] * 200)) == 1
+    assert told("constant", "train/value_loss", [0.0] * 400) == []
+    assert told("constant", "train/learning_rate", moving + [0.5] * 200) == []
+
+
+def test_an_entropy_that_vanishes_is_trouble_only_while_the_return_is_as_at_the_start() -> None:
+    def entropies(gained: Any) -> list[Alert]:
+        rule = health.make("entropy")
+        rule.open(some_run(Path("run")))
+        return [
+            alert
+            for i in range(100)
+            for alert in rule.look(
+                [
+                    Row(float(i), {}, {"return": gained(i), "length": 9}, table="episodes"),
+                    Row(float(i), {"env_step": i}, {"train/entropy_loss": -0.69 if i < 50 else -0.01}),
+                ],
+                float(i),
+            )
+        ]
+
+    (alert,) = entropies(lambda i: 20.0 + i % 5)
+    assert alert.level == "fail"
+    assert alert.evidence["return_now"] <= 24.0
+    assert entropies(lambda i: 20.0 + 4 * i) == []
+
+
+def test_a_run_is_silent_when_it_says_nothing_for_ten_times_its_longest_pause() -> None:
+    rule = health.make("silent", seconds=60)
+    rule.open(some_run(Path("run")))
+    for i in range(30):  # a row every 10 s
+        assert list(rule.look([Row(10.0 * i, {"env_step": i}, {"loss": 1.0})], 10.0 * i)) == []
+    assert list(rule.look((), 290.0 + 99.0)) == []
+    (alert,) = rule.look((), 290.0 + 101.0)
+    assert alert.evidence["longest_pause_seconds"] == 10.0
+    assert alert.clocks == {"env_step": 29}
+    assert list(rule.look((), 5000.0)) == [], "said once"
+    assert list(rule.look([Row(5000.0, {"env_step": 30}, {"loss": 1.0})], 5000.0)) == []
+    assert list(rule.look((), 5000.0 + 4000.0)) == [], "such a pause is known now"
+
+
+def test_a_run_that_has_reached_its_end_may_be_silent() -> None:
+    rule = health.make("silent", seconds=60)
+    run = some_run(Path("run"))
+    object.__setattr__(run, "total", {"env_step": 29})
+    rule.open(run)
+    for i in range(30):
+        assert list(rule.look([Row(float(i), {"env_step": i}, {"loss": 1.0})], float(i))) == []
+    assert list(rule.look((), 1e6)) == []
+
+
+def test_wrong_names_and_options_are_errors_that_say_what_there_is() -> None:
+    with pytest.raises(UnknownOption, match="non_finite"):
+        health.make("nonfinite")
+    with pytest.raises(UnknownOption, match="limit"):
+        health.check([{"name": "kl", "limt": 3}])
+    with pytest.raises(BadInput, match="above 0"):
+        health.check([{"name": "kl", "limit": -3}])
+    with pytest.raises(BadInput, match="list of names"):
+        health.check("kl")
+    with pytest.raises(BadInput, match="its name, or a dict"):
+        health.check([3])
+    with pytest.raises(BadInput, match="could not be found"):
+        health.check(["rollbook.nowhere:Rule"])
+    with pytest.raises(BadInput, match="lacks name, tables, open, look"):
+        health.check(["collections:Counter"])

@@ -1,0 +1,249 @@
+"""The keeper's step for health rules: what it shows them, what becomes of what they say, and what a bad one costs."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.keeper import rules as step
+from rollbook.keeper.main import Keeper
+from rollbook.keeper.rules import Rules, rules_path
+from rollbook.protocols import Alert
+
+SEEN: list[Any] = []
+HELD = threading.Event()
+
+
+class Watches:
+    """Remembers what it is shown."""
+
+    name, tables = "watches", frozenset({"metrics", "episodes"})
+
+    def open(self, run: Any) -> None:
+        SEEN.append("open")
+
+    def look(self, rows: Any, now: float) -> Any:
+        SEEN.extend(rows)
+        return ()
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": len(SEEN)}
+
+    def set_state(self, state: Any) -> None:
+        SEEN.append(dict(state))
+
+
+class Raises(Watches):
+    """Fails at every look."""
+
+    name = "raises"
+
+    def look(self, rows: Any, now: float) -> Any:
+        raise ZeroDivisionError("by design")
+
+
+class Hangs(Watches):
+    """Does not come back."""
+
+    name = "hangs"
+
+    def look(self, rows: Any, now: float) -> Any:
+        HELD.wait(60)
+        return [Alert("hangs", "warn", "too late")]
+
+
+class Speaks(Watches):
+    """Says something of each row."""
+
+    name = "speaks"
+
+    def look(self, rows: Any, now: float) -> Any:
+        return [Alert("speaks", "warn", f"a row at {row.clocks}", {"n": 1}, key="k", clocks=row.clocks) for row in rows]
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> Any:
+    SEEN.clear()
+    HELD.clear()
+    yield
+    HELD.set()
+
+
+def spec(made: type) -> dict[str, str]:
+    return {"name": f"{__name__}:{made.__name__}"}
+
+
+def look_at_all(run: Any, *asked: type, say: Any = lambda cause, words: None) -> Rules:
+    rules = Rules(str(run.folder), [spec(made) for made in asked], say=say)
+    wait = threading.Event()
+    while not rules.finish():
+        wait.wait(0.002)
+    return rules
+
+
+def _book(folder: Path) -> list[dict[str, Any]]:
+    from rollbook.book.book import Book
+
+    return Book(folder).alerts().to_pylist()
+
+
+def test_rules_see_the_rows_of_their_tables_in_order_and_none_of_the_keepers_or_rollbooks_own(make_run: Any) -> None:
+    run = make_run()
+    log = run.log()
+    own = run.add_writer()
+    about = Path(own.folder) / "writer.json"
+    about.write_text(json.dumps({**json.loads(about.read_text()), "keeper": True}))
+    for n in range(50):
+        log({"loss": float(n)}, env_step=n)
+    run.log(own)({"host/cpu": 1.0})
+    run.writer.make_log(run.writer.channel(prefix="rollbook/", scope="rollbook"))({"rollbook/seconds": 1.0})
+    run.writer.frame({"table": "episodes", "scope": "", "at": "", "clocks": [], "n": 1, "columns": {"return": [3.0]}})
+    run.writer.frame({"table": "text", "scope": "", "at": "", "clocks": [], "n": 1, "columns": {"key": ["a"]}})
+    rules = look_at_all(run, Watches)
+    assert SEEN[0] == "open"
+    assert [row.values["loss"] for row in SEEN[1:51]] == [float(n) for n in range(50)]
+    assert [(row.table, dict(row.values)) for row in SEEN[51:]] == [("episodes", {"return": 3.0})]
+    assert rules.rows == 51
+
+
+def test_a_later_keeper_goes_on_where_the_former_one_stopped(make_run: Any) -> None:
+    run = make_run()
+    log = run.log()
+    log({"loss": 1.0})
+    look_at_all(run, Watches)
+    log({"loss": 2.0})
+    SEEN.clear()
+    look_at_all(run, Watches)
+    assert SEEN[0] == "open"
+    assert SEEN[1] == {"seen": 2}
+    assert [row.values for row in SEEN[2:]] == [{"loss": 2.0}]
+
+
+def test_an_alert_is_one_row_with_its_evidence_and_its_place_and_its_likes_are_counted(make_run: Any) -> None:
+    run = make_run()
+    log = run.log()
+    for n in range(12):
+        log({"loss": 1.0}, env_step=n)
+    rules = look_at_all(run, Speaks)
+    assert rules.alerts == 12
+    look_at_all(run, Speaks)
+    first, tenth = _book(run.folder)
+    assert (first["rule"], first["key"], first["env_step"]) == ("speaks", "k", 0)
+    assert json.loads(first["evidence"]) == {"n": 1, "count": 1}
+    assert tenth["message"].endswith("(10 times so far)")
+    assert read_said(run.folder) == [["speaks", "warn\0k\0", 12]]
+
+
+def read_said(folder: Path) -> Any:
+    return json.loads(Path(rules_path(str(folder))).read_text())["said"]
+
+
+def test_a_rule_that_raises_is_asked_three_times_and_the_others_go_on(make_run: Any) -> None:
+    run = make_run()
+    said: list[str] = []
+    rules = Rules(str(run.folder), [spec(Raises), spec(Speaks)], say=lambda cause, words: said.append(words))
+    looker = step._RuleBook(rules, _Alone())
+    log = run.log()
+    for _ in range(5):
+        log({"loss": 1.0}, env_step=1)
+        looker.look(last=True)
+    looker.close()
+    assert rules.failures == 3
+    assert [words.rpartition("; ")[2] for words in said] == ["it is asked again"] * 2 + ["it is asked no more"]
+    assert rules.alerts == 5
+
+
+class _Alone:
+    """Stands in for the thread."""
+
+    abandoned = False
+
+    def between(self, name: str) -> bool:
+        return True
+
+
+def test_a_rule_that_hangs_is_left_behind_and_the_keeper_and_the_others_go_on(
+    make_run: Any, make_keeper: Any, monkeypatch: Any, eventually: Any
+) -> None:
+    monkeypatch.setattr(step, "DEADLINE_SECONDS", 0.05)
+    run = make_run(sinks=[{"name": "jsonl"}], rules=[spec(Hangs), spec(Speaks)])
+    keeper = make_keeper(run)
+    run.log()({"loss": 1.0}, env_step=3)
+    run.writer.close()
+
+    def done() -> bool:
+        return keeper.step() is None
+
+    eventually(done)
+    assert keeper.phase == "done"
+    assert "Hangs took over 0.05 s for one look; it is asked no more" in run.keeper_log()
+    assert [row["rule"] for row in _book(run.folder)] == ["speaks"]
+    assert any('"loss"' in line for line in map(json.dumps, run.lines()))
+    assert any("alert/speaks" in line for line in map(json.dumps, run.lines())), "what rules find goes to the sinks"
+
+
+def test_a_rule_that_cannot_be_made_is_said_and_the_others_look(make_run: Any) -> None:
+    run = make_run()
+    run.log()({"loss": 1.0})
+    said: list[str] = []
+    rules = Rules(str(run.folder), [{"name": "nothing"}, spec(Watches)], say=lambda cause, words: said.append(words))
+    wait = threading.Event()
+    while not rules.finish():
+        wait.wait(0.002)
+    assert len(SEEN) == 2
+    assert "no rule is named 'nothing'" in said[0]
+
+
+def test_nothing_is_read_while_nothing_is_logged(make_run: Any, clock: Any) -> None:
+    rules = Rules(str(make_run().folder), [spec(Watches)], clock=clock)
+    for _ in range(100):
+        clock.now += 1
+        rules.step({})
+    assert rules._looker is None, "an idle keeper has no thread for them"
+    rules.close()
+
+
+def test_a_torrent_is_looked_at_in_samples_and_what_was_left_out_is_counted(make_run: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(step, "_LAST_LOOK_SECONDS", 0.0)
+    run = make_run()
+    log = run.log()
+    for n in range(5000):
+        log({"loss": float(n)}, env_step=n)
+    rules = look_at_all(run, Watches)
+    assert rules.rows + rules.skipped == 5000
+    assert rules.skipped > 3000
+    assert SEEN[-1].values == {"loss": 4999.0}
+
+
+def test_a_run_that_goes_back_opens_its_rules_anew(tmp_path: Path) -> None:
+    with rollbook.init("p", dir=tmp_path, sinks=[], keeper="inline", rules=[spec(Watches)]) as run:
+        for n in range(5):
+            run.log({"loss": 1.0}, env_step=n)
+        run.rewind(env_step=2)
+        run.log({"loss": 9.0}, env_step=3)
+    assert [row if row == "open" else row.values["loss"] for row in SEEN] == ["open", *[1.0] * 5, "open", 9.0]
+
+
+def test_a_run_says_what_the_usual_rules_find_and_nothing_without_them(tmp_path: Path) -> None:
+    for name, chosen in (("usual", {}), ("none", {"rules": ()})):
+        with rollbook.init("p", name, dir=tmp_path, sinks=["jsonl"], keeper="inline", **chosen) as run:
+            for n in range(30):
+                run.log({"loss": math.nan if n > 20 else 1.0}, env_step=n)
+        found = _book(run.folder)
+        assert [(row["rule"], row["level"], row["env_step"]) for row in found] == (
+            [("non_finite", "warn", 21), ("non_finite", "fail", 23)] if name == "usual" else []
+        )
+
+
+def test_a_keeper_process_asks_the_rules_and_the_alerts_outlive_it(tmp_path: Path) -> None:
+    with rollbook.init("p", dir=tmp_path, sinks=[]) as run:
+        for n in range(30):
+            run.log({"loss": math.nan if n > 20 else 1.0}, env_step=n)
+    Keeper(run.folder).run_to_end()
+    assert [row["level"] for row in _book(run.folder)] == ["warn", "fail"]
