@@ -18,6 +18,7 @@ Plain data and the standard library; readers, adapters and the dashboard import 
 from __future__ import annotations
 
 __all__ = [
+    "SCORES",
     "TABLE",
     "Canonical",
     "Native",
@@ -25,9 +26,12 @@ __all__ = [
     "canonical",
     "describe",
     "estimator",
+    "lower_is_better",
     "native_names",
     "resolve",
 ]
+
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -510,6 +514,17 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
         if hit is not None and hit[0] is entry:
             found.append((order[hit[1].key], key))
     return [key for _, key in sorted(found)]
+
+
+SCORES = ("test/return", "test/success_rate", "train/return", "train/success_rate", "train/reward")
+"""The canonical names that say how good a policy is."""
+
+_LOW_IS_GOOD = re.compile(r"(^|[/_])(loss|losses|error|regret|cost|kl|seconds|latency)([/_]|$)")
+
+
+def lower_is_better(key: str) -> bool:
+    """Whether a metric is best where it is lowest, by the words of its name: losses, errors, costs and durations."""
+    return _LOW_IS_GOOD.search(key) is not None
 
 
 def candidates(name: str, available: Iterable[str]) -> list[str]:

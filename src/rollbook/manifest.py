@@ -43,12 +43,14 @@ __all__ = [
     "edit",
     "entry_of",
     "follow_summary",
+    "keep_results",
     "look",
     "new_id",
     "newest",
     "origin",
     "path_of",
     "read",
+    "results",
     "take_edits",
     "write",
 ]
@@ -157,12 +159,38 @@ def edit(folder: str | os.PathLike[str], changed: Mapping[str, Any]) -> None:
 
 
 def take_edits(fields: dict[str, Any], on_disk: Mapping[str, Any]) -> None:
-    """Take over what a person changed in run.json since these fields were read. Changes `fields`."""
+    """Take over what others wrote into run.json since these fields were read. Changes `fields`."""
     edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
     for name in edited:
         fields[name] = on_disk[name]
     if edited:
         fields["edited"] = edited
+    if isinstance(on_disk.get("results"), dict):  # of the keeper, which writes it when a life has ended
+        fields["results"] = on_disk["results"]
+
+
+def keep_results(folder: str, attempt: int, values: Mapping[str, Any]) -> None:
+    """Write what a run came to (`book.results`) into run.json, for the life `attempt`; of a newer life nothing is said.
+
+    Raises:
+      OSError: it cannot be written; the old one is untouched.
+    """
+    with ManifestLock(folder):
+        fields = look(folder)
+        told = {"attempt": attempt, "values": dict(values)}
+        if not fields or int(fields.get("format") or 0) > FORMAT or fields.get("results") == told:
+            return
+        if newest(fields).get("n", 1) == attempt:
+            write(folder, {**fields, "results": told})
+
+
+def results(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run came to, as it was written when its newest life ended; {} if that has not been done."""
+    told = fields.get("results")
+    values = (
+        told.get("values") if isinstance(told, dict) and told.get("attempt") == newest(fields).get("n", 1) else None
+    )
+    return dict(values) if isinstance(values, dict) else {}
 
 
 def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -178,7 +178,7 @@ def test_a_lost_run_page_is_made_anew_from_what_is_left(originals: dict[str, Pat
     was = Book(originals["sealed" if "sealed" in copy.name else "killed"])
     assert (book.project, book.id, book.name, book.clocks) == (copy.parent.name, was.id if "sealed" in copy.name else
         "killed01", copy.name.rpartition("-")[0], was.clocks)  # fmt: skip
-    assert (book.config, book.summary) == ({"lr": 0.1, "sizes": [64, 64]}, {"best": 3.0})
+    assert (book.config, book.summary["best"]) == ({"lr": 0.1, "sizes": [64, 64]}, 3.0)
     assert book.status == ("finished" if "sealed" in copy.name else "crashed")
     assert everything(copy) == {i: float(i) for i in range(ROWS)}
     assert book.at(env_step=100)["metrics"].num_rows

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rollbook.aliases import SCORES
 from rollbook.cli.find import dir_option, format_options, runs_below
 from rollbook.cli.fitted import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
@@ -67,7 +68,8 @@ def ls(
         print_rows(shown.rows(), as_json=True)
     else:
         lines = [_line(row) for row in shown.rows()]
-        print_fitted(lines, _COLUMNS, width=terminal_width(), hint="--json and --csv show all columns")
+        columns_shown = [name for name in _COLUMNS if name != "best" or any(line["best"] is not None for line in lines)]
+        print_fitted(lines, columns_shown, width=terminal_width(), hint="--json and --csv show all columns")
         for problem in problems:
             remark(f"left out: {clean(problem)}")
     if len(runs) > limit:
@@ -106,7 +108,13 @@ def _order(value: Any) -> tuple[bool, Any]:
     return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 
 
-_COLUMNS = ("run", "id", "status", "seed", "begun", "took", "attempts", "tags")
+_COLUMNS = ("run", "id", "status", "seed", "best", "begun", "took", "attempts", "tags")
+
+
+def _best(summary: dict[str, Any]) -> float | None:
+    """The best value of the first canonical score that the run has."""
+    values = (summary.get(f"{name}.best") for name in SCORES)
+    return next((value for value in values if isinstance(value, (int, float))), None)
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +124,7 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
         "id": row["id"],
         "status": row["status"],
         "seed": row.get("seed"),
+        "best": _best(row.get("summary") or {}),
         "attempts": row.get("attempts"),
         "begun": ago(created),
         "took": seconds(ended - created) if created and ended else "-",

@@ -23,12 +23,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 300.0
 _CHILD = (
     "import os, runpy, sys; "
     "sys.path += [p for p in os.environ.get('ROLLBOOK_KEEPER_PATH', '').split(os.pathsep) if p and p not in sys.path]; "
-    "runpy.run_module('rollbook.seal.folder', run_name='__main__', alter_sys=True)"
+    "runpy.run_module('rollbook.keeper.sealing_child', run_name='__main__', alter_sys=True)"
 )
 
 
 class Sealing:
-    """Runs `python -m rollbook.seal.folder RUN [--final]` when it is due.
+    """Runs `python -m rollbook.keeper.sealing_child RUN [--final]` when it is due.
 
     Args:
       run_folder: the run's folder.

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rollbook import manifest
+from rollbook.book.book import Book
+from rollbook.book.results import write_results
 from rollbook.errors import Damaged, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
@@ -218,6 +220,8 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     done += _make_pictures(folder)
     if is_new:
         done += recall(folder)
+    if manifest.look(folder).get("status") != "running":
+        write_results(Book(folder))
     return done or ["nothing had to be done"]
 
 

@@ -381,9 +381,10 @@ def _summary_of(folder: str) -> dict[str, Any]:
     if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
         return dict(fields["summary"])
     from rollbook.book.book import Book
+    from rollbook.book.last_words import summary_of
 
     try:
-        return Book(folder).summary
+        return summary_of(Book(folder))
     except Exception:  # a damaged book must not keep the run from going on
         return dict(fields["summary"])
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.aliases import lower_is_better
 from rollbook.book.book import Book
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
@@ -29,7 +30,6 @@ Score: TypeAlias = Callable[[NDArray, NDArray], float]
 _WORTH_THREADS, _MOST_THREADS = 16, 4
 _USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
 _WINDOW = re.compile(r"(mean|median|max|min) of the last (\d+(?:\.\d+)?)\s*(%?)")
-_LOW_IS_GOOD = re.compile(r"(^|[/_])(loss|losses|error|regret|cost|kl|seconds|latency)([/_]|$)")
 _WORDS = (
     "last",
     "first",
@@ -57,7 +57,7 @@ def score_named(how: Any, key: str) -> Score:
         return lambda x, values: float(how(x, values))
     word = str(how).strip().lower()
     if word == "best":
-        word = "min" if _LOW_IS_GOOD.search(key) else "max"
+        word = "min" if lower_is_better(key) else "max"
     simple: dict[str, Score] = {
         "last": lambda x, values: float(values[-1]),
         "first": lambda x, values: float(values[0]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rollbook import manifest
 from rollbook.book.book import Book
 from rollbook.server.cells import plain
 from rollbook.server.columns import flat
@@ -53,7 +54,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         parent=_text(info.get("parent")) or None,
         forked_from=_text(info.get("forked_from")) or None,
         config=_object(info.get("config")),
-        summary=_object(info.get("summary")),
+        summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
         drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
         attempts=attempts,
         tables=held.tables,

@@ -1,0 +1,156 @@
+"""What a run came to: the part of its summary that fills itself.
+
+    {"test/return.last": 481.2, "test/return.best": 500.0, "checkpoint.best": "k3…", "checkpoint.best_score": 500.0,
+     "length.env_step": 100000, "length.episodes": 812, "length.seconds": 93.1, "status": "finished"}
+
+Of the canonical scores (`aliases.SCORES`) the last and the best value. Worked out from the descriptions and the
+statistics of sealed parts, so a long run costs no more than a short one; rows are read only where some of them do not
+count, or are not sealed. The keeper writes it into run.json once a life is over; whoever asks a run without it works it
+out anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook import aliases, manifest
+from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint
+from rollbook.book.context import Context, counts
+from rollbook.book.latest import latest_values
+from rollbook.book.metrics import all_keys
+from rollbook.book.pieces import Piece, Pieces, RunFiles
+from rollbook.book.select import canonical_keys, select_metrics
+from rollbook.book.tables import read_table
+from rollbook.errors import RollbookError
+from rollbook.storage.columns import to_numpy
+from rollbook.storage.history import Attempts
+
+__all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]
+
+
+class MeasuredRun(Protocol):
+    """The part of `Book` that is asked."""
+
+    files: RunFiles
+    path: Path
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """The content of run.json."""
+
+    @property
+    def status(self) -> str:
+        """The status as it is judged now."""
+
+    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
+        """What reading needs to know beside the rows."""
+
+    def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
+        """All rows of a table."""
+
+
+def results_written(book: MeasuredRun) -> dict[str, Any]:
+    """What the keeper wrote when the newest life ended; worked out anew where nothing was written yet."""
+    if "results" in book.info and manifest.results(book.info):
+        return manifest.results(book.info)
+    return results_of(book)
+
+
+def write_results(book: MeasuredRun) -> None:
+    """Work it out and put it into run.json, for a run whose newest life is over.
+
+    Raises:
+      OSError: run.json cannot be replaced; the old one is untouched.
+    """
+    manifest.keep_results(str(book.path), manifest.newest(book.info).get("n", 1), results_of(book))
+
+
+def results_of(book: MeasuredRun) -> dict[str, Any]:
+    """See the module. What cannot be read is left out: a summary is no place for an error."""
+    found: dict[str, Any] = {}
+    for part in (_scores, _checkpoint, _length):
+        try:
+            found.update(part(book))
+        except RollbookError:
+            continue
+    status = book.status
+    if status != "running":
+        found["status"] = status
+    return found
+
+
+def _scores(book: MeasuredRun) -> dict[str, Any]:
+    def work(tables: dict[str, Pieces]) -> dict[str, Any]:
+        pieces = tables["metrics"]
+        run = book.context(pieces, "effective")
+        labels = all_keys(pieces, run.clocks)
+        native = {label: key for key, label in labels.items()}
+        latest = latest_values(pieces, run)
+        found: dict[str, Any] = {}
+        clear = canonical_keys(labels)
+        for name in (name for name in aliases.SCORES if clear.get(name) in latest):
+            label = clear[name]
+            last = _number(latest[label][0])
+            key = native[label]
+            lowest, highest = _extremes([piece for piece in pieces if key in piece.meta["keys"]], run, key, label)
+            best = lowest if aliases.lower_is_better(name) else highest
+            found.update({f"{name}.{how}": v for how, v in (("last", last), ("best", best)) if v is not None})
+        ends = [readings for _, readings, _ in latest.values()]
+        for clock in run.clocks:
+            seen = [readings[clock] for readings in ends if clock in readings]
+            found.update({f"length.{clock}": max(seen)} if seen else {})
+        return found
+
+    return book.files.read(["metrics"], work)
+
+
+def _extremes(pieces: Pieces, run: Context, key: str, label: str) -> tuple[float | None, float | None]:
+    """(lowest, highest) of the finite values that count."""
+    ranges = [span for piece in pieces if counts(piece, run) is not False for span in _range(piece, run, key, label)]
+    return min((low for low, _ in ranges), default=None), max((high for _, high in ranges), default=None)
+
+
+def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float, float]]:
+    """(lowest, highest) of the finite values of a piece that count: from the footer if it knows, else from the rows."""
+    if piece.part is not None and piece.is_whole and not (piece.is_long or piece.is_waiting) and counts(piece, run):
+        column = piece.column_of(key)
+        known = [piece.part.column_range(column, block) for block in range(len(piece.part.row_groups))]
+        if all(span is not None and _number(span[0]) is not None and _number(span[1]) is not None for span in known):
+            return [(float(span[0]), float(span[1])) for span in known if span is not None]
+    values = to_numpy(select_metrics([piece], run, [key])[label])[0].astype(np.float64)
+    finite = values[np.isfinite(values)]
+    return [(float(finite.min()), float(finite.max()))] if len(finite) else []
+
+
+def _checkpoint(book: MeasuredRun) -> dict[str, Any]:
+    row = choose_checkpoint(checkpoint_rows(book.table("checkpoints")), "best", book.path)
+    if row is None:
+        return {}
+    return {"checkpoint.best": str(row["checkpoint_id"]), "checkpoint.best_score": _number(row.get("score"))}
+
+
+def _length(book: MeasuredRun) -> dict[str, Any]:
+    def work(tables: dict[str, Pieces]) -> int:
+        pieces = tables["episodes"]
+        run = book.context(pieces, "effective")
+        known = {n: counts(piece, run) for n, piece in enumerate(pieces)}
+        some = [piece for n, piece in enumerate(pieces) if known[n] is None]
+        rows = sum(piece.rows for n, piece in enumerate(pieces) if known[n])
+        return rows + (read_table("episodes", some, run.clocks, run.history, "effective").num_rows if some else 0)
+
+    episodes = book.files.read(["episodes"], work)
+    lives = [life for life in book.info.get("attempts", ()) if life.get("started") and life.get("ended")]
+    found: dict[str, Any] = {"length.episodes": episodes} if episodes else {}
+    if lives:
+        found["length.seconds"] = round(sum(life["ended"] - life["started"] for life in lives), 1)
+    return found
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
