@@ -113,7 +113,7 @@ def _fields(folder: str) -> dict[str, Any]:
     row["attempts"] = len(about.get("attempts") or ())
     for name in ("config", "summary", "total"):
         row[name] = row[name] if isinstance(row[name], dict) else {}
-    row["summary"] = {**manifest.results(about), **row["summary"]}
+    row["summary"] = {**manifest.results(about), **about["summary"]}
     row["tags"] = row["tags"] if isinstance(row["tags"], list) else []
     return row
 
