@@ -15,6 +15,13 @@
     │   ├── RunExists                   there is a run of the id that a new one was to have
     │   ├── NothingToResume             resume="must", and there is nothing
     │   └── NewerFormat                 written by a later rollbook
+    ├── PlaceError                      a place where runs are kept cannot be used
+    │   ├── NoSuchBucket                there is no such bucket or container
+    │   ├── NoPermission                the credentials do not allow it, or there are none
+    │   ├── CredentialsExpired          a token that was good once
+    │   ├── WrongRegion                 the bucket is elsewhere
+    │   ├── NotARunPlace                something else lies under the prefix
+    │   └── PlaceAway                   no answer; later it may work
     ├── Damaged                         bytes on disk that are not what they should be
     ├── LoggingFailed                   strict=True only: what would have been counted and warned about
     └── MissingExtra (also ImportError) an optional package is not installed
@@ -30,14 +37,20 @@ __all__ = [
     "AmbiguousKey",
     "AmbiguousRun",
     "BadInput",
+    "CredentialsExpired",
     "Damaged",
     "InvalidClock",
     "InvalidName",
     "LoggingFailed",
     "MissingExtra",
     "NewerFormat",
+    "NoPermission",
+    "NoSuchBucket",
     "NotARun",
+    "NotARunPlace",
     "NothingToResume",
+    "PlaceAway",
+    "PlaceError",
     "RollbookError",
     "RollbookWarning",
     "RunError",
@@ -46,6 +59,7 @@ __all__ = [
     "RunNotFound",
     "UnknownKey",
     "UnknownOption",
+    "WrongRegion",
     "did_you_mean",
     "suggesting",
 ]
@@ -120,6 +134,34 @@ class NothingToResume(RunError):
 
 class NewerFormat(RunError):
     """The run was written by a later version of rollbook."""
+
+
+class PlaceError(RollbookError):
+    """A place where runs are kept cannot be used."""
+
+
+class NoSuchBucket(PlaceError):
+    """There is no such bucket or container."""
+
+
+class NoPermission(PlaceError):
+    """The credentials do not allow it, or there are none."""
+
+
+class CredentialsExpired(PlaceError):
+    """A token was good once, and is not any more."""
+
+
+class WrongRegion(PlaceError):
+    """The bucket is in another region than was asked."""
+
+
+class NotARunPlace(PlaceError):
+    """Something else than runs lies under the prefix."""
+
+
+class PlaceAway(PlaceError):
+    """The place gives no answer; later it may."""
 
 
 class Damaged(RollbookError):

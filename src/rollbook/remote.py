@@ -1,0 +1,195 @@
+"""Which place a run is shipped to: its address, and what a folder keeps about it. Standard library only.
+
+    check_remote("s3://bucket/prefix/")            # "s3://bucket/prefix"
+    begin(run_folder, "s3://bucket/prefix", home=True)
+    origin_of(run_folder)                          # Origin(id="node7-3fa09c21", url="s3://bucket/prefix", home=True)
+
+An origin is one folder that holds (a part of) a run; the store has a manifest for each. Credentials are never part of
+an address, and are never written down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from rollbook.errors import BadInput
+from rollbook.files import read_json, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Origin", "backlog", "begin", "check_remote", "is_address", "origin_of", "parts_of", "run_and_place"]
+
+_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "azure": "az",
+    "memory": "memory",
+    "file": "file",
+}
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+
+
+class Origin:
+    """A folder that is shipped.
+
+    Attributes:
+      id: names it in the store.
+      url: the place.
+      home: it is the run's home: run.json in the store is written from here.
+    """
+
+    __slots__ = ("home", "id", "url")
+
+    def __init__(self, id: str, url: str, home: bool) -> None:
+        self.id, self.url, self.home = id, url, home
+
+    def __repr__(self) -> str:
+        return f"Origin({self.id!r}, {self.url!r}, home={self.home})"
+
+
+def is_address(text: object) -> bool:
+    """Whether this is the address of a place (it has a scheme), not a path."""
+    return isinstance(text, str) and _ADDRESS.match(text) is not None
+
+
+def check_remote(url: Any) -> str:
+    """An address in its normal form.
+
+    Raises:
+      BadInput: it is none, or holds a credential.
+    """
+    text = os.fspath(url) if isinstance(url, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text.strip():
+        raise BadInput(f"remote={url!r:.100}: pass an address such as 's3://bucket/prefix'")
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None:
+        return f"file://{os.path.abspath(text)}"
+    scheme = _SCHEMES.get(match[1].lower())
+    if scheme is None:
+        raise BadInput(
+            f"remote={_without_secret(text)!r}: {match[1]}:// is no kind of place that is known. Use s3://, gs://, "
+            "az:// or "
+            "file://"
+        )
+    rest = match[2]
+    if scheme == "file":
+        return f"file://{os.path.abspath(rest)}"
+    bucket, _, prefix = rest.partition("/")
+    if "@" in bucket or "?" in rest or "#" in rest:
+        raise BadInput(
+            f"remote={_without_secret(text)!r}: an address holds no credentials or options. They come from the "
+            "environment, "
+            "as for every tool of that cloud"
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise BadInput(f"remote={text!r:.100}: {bucket!r:.60} is no name of a bucket. Write {scheme}://bucket/prefix")
+    names = [name for name in prefix.split("/") if name]
+    if any(name in (".", "..") or not name.isprintable() for name in names):
+        raise BadInput(f"remote={text!r:.100}: the prefix holds '.', '..' or what cannot be printed")
+    return f"{scheme}://{'/'.join([bucket, *names])}"
+
+
+def _without_secret(text: str) -> str:
+    head, _, _rest = text.partition("://")
+    return f"{head}://…"
+
+
+def parts_of(url: str) -> tuple[str, str, str]:
+    """(scheme, bucket, prefix) of an address in normal form; of a folder ("file", "", its path)."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "file":
+        return scheme, "", rest
+    bucket, _, prefix = rest.partition("/")
+    return scheme, bucket, prefix
+
+
+def run_and_place(folder: str) -> str:
+    """<project>/<run> of a run's folder: what it is called in a store."""
+    head, run = os.path.split(os.path.abspath(folder))
+    return f"{os.path.basename(head)}/{run}"
+
+
+def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "") -> Origin:
+    """Say that a run's folder is shipped to a place. Its id stays; another address takes the former one's place.
+
+    Args:
+      folder: the run's folder.
+      url: the place.
+      home: whether run.json in the store is written from here.
+      host: for people who read ids. Default: this host's name.
+    Raises:
+      OSError: it cannot be written. BadInput: no address of a place.
+    """
+    url = check_remote(url)
+    path = _path(folder)
+    known = origin_of(folder)
+    if known is not None and known.url == url and known.home == home:
+        return known
+    if known is not None:
+        id = known.id
+    else:
+        import socket
+
+        name = "".join(c if c.isalnum() or c == "-" else "-" for c in (host or socket.gethostname()))[:40] or "host"
+        id = f"{name}-{os.urandom(4).hex()}"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if known is not None and known.url != url:
+        for name in ("shipped.json", "checksums.json"):
+            try:
+                os.unlink(os.path.join(os.path.dirname(path), name))
+            except FileNotFoundError:
+                continue
+    content = {"origin": id, "url": url, "home": home}
+    if known is not None:
+        write_json(path, content, durable=True)
+    else:
+        beside = f"{path}.{os.urandom(4).hex()}.new"
+        write_json(beside, content, durable=True)
+        try:  # of two processes that begin at one moment, one is heard
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            os.replace(beside, path)
+        finally:
+            if os.path.lexists(beside):
+                os.unlink(beside)
+    written = origin_of(folder)
+    if written is None:
+        raise OSError(f"{path} was written and cannot be read")
+    return written
+
+
+def origin_of(folder: str | os.PathLike[str]) -> Origin | None:
+    """What a run's folder says about where it is shipped; None if it is not."""
+    said = read_json(_path(folder))
+    id, url = said.get("origin"), said.get("url")
+    if not isinstance(id, str) or not isinstance(url, str) or not _BUCKET.fullmatch(id):
+        return None
+    try:
+        return Origin(id, check_remote(url), said.get("home") is True)
+    except BadInput:
+        return None
+
+
+def backlog(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """How far shipping is, as the shipper said last; None if the folder is not shipped, {} if nothing was tried yet.
+
+    `time` and `since` (unix seconds: of the last try; of the oldest thing that waits), `waiting_files`,
+    `waiting_bytes`, `failures` (tries in a row), `words` (why), `files`, `bytes` (in the store), `done` (everything is
+    there).
+    """
+    if origin_of(folder) is None:
+        return None
+    return read_json(os.path.join(os.path.dirname(_path(folder)), "shipped.json"))
+
+
+def _path(folder: str | os.PathLike[str]) -> str:
+    return os.path.join(os.fspath(folder), "data", "keeper", "ship.json")

@@ -1,0 +1,83 @@
+"""Addresses of places, and opening one."""
+
+from __future__ import annotations
+
+import json
+
+from rollbook.errors import NewerFormat, NotARunPlace, PlaceAway
+from rollbook.remote import check_remote, parts_of
+from rollbook.storage.places.local import FolderPlace
+from rollbook.storage.places.place import Place
+from rollbook.storage.places.steps import Away, Missing, Refused, Unknown
+
+__all__ = ["PAGE", "claim", "open_place"]
+
+PAGE = "rollbook.json"
+"""Lies at the root of every place that holds runs, and says that it does."""
+
+FORMAT = 1
+
+
+def open_place(url: str, *, patience: float = 40.0) -> Place:
+    """The place behind an address: s3://, gs://, az://, memory://, file:// or a path.
+
+    Nothing is asked of it yet.
+
+    Args:
+      patience: seconds that a call is tried again for where the place gives no answer.
+    Raises:
+      BadInput: no address of a place. MissingExtra: obstore is not installed.
+    """
+    url = check_remote(url)
+    scheme, bucket, prefix = parts_of(url)
+    if scheme == "file":
+        return FolderPlace(url, prefix)
+    from rollbook.storage.places.objects import open_objects
+
+    return open_objects(url, scheme, bucket, f"{prefix}/" if prefix else "", patience)
+
+
+def claim(place: Place, *, make: bool) -> bool:
+    """Look whether a place holds runs; with `make` begin one where there is nothing. Whether it holds runs now.
+
+    Raises:
+      NotARunPlace: something else lies there. NewerFormat: a later rollbook began it.
+      PlaceAway: no answer. PlaceError: it cannot be used.
+    """
+    try:
+        for _ in range(3):
+            try:
+                found = place.get(PAGE)
+            except Missing:
+                other = next(iter(place.listing("")), None)
+                if other is not None and other.key != PAGE:
+                    raise NotARunPlace(
+                        f"{place.url}: something else than runs lies here, such as {other.key!r}. Take a prefix of "
+                        "its own, "
+                        f"such as {place.url}/runs"
+                    ) from None
+                if not make:
+                    return False
+                page = json.dumps({"format": FORMAT, "by": "rollbook"}).encode()
+                try:
+                    place.put(PAGE, page, create=True)
+                except (Refused, Unknown):
+                    continue
+                return True
+            try:
+                said = json.loads(found.data)
+                number = said["format"]
+                if said["by"] != "rollbook" or type(number) is not int:
+                    raise ValueError
+            except (ValueError, KeyError, TypeError, RecursionError):
+                raise NotARunPlace(
+                    f"{place.url}: a {PAGE} lies here that rollbook did not write. Take another prefix"
+                ) from None
+            if number > FORMAT:
+                raise NewerFormat(
+                    f"{place.url} has format {number}; this rollbook reads up to {FORMAT}. Upgrade rollbook"
+                )
+            return True
+    except (Away, Unknown) as err:
+        raise PlaceAway(f"{place.url} cannot be reached ({err}). Look at the address and at the network") from None
+    raise PlaceAway(f"{place.url} gives no answer that can be relied on; try again")
