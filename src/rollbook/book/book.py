@@ -48,6 +48,7 @@ from rollbook.protocols import Row
 from rollbook.storage import layout, status
 from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.storage.history import Attempts, CheckpointRow, History
+from rollbook.storage.places import views
 from rollbook.tables import FORWARDED, TABLES
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Book:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._folder = os.fspath(path)
+        views.freshen(self._folder)
         self._info: dict[str, Any] = manifest.read(self._folder)
         self._info_stamp = self._stamp()
         self.files = RunFiles(self._folder)

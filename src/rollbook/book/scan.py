@@ -181,6 +181,7 @@ def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType],
         own, kind = schema.field(column).type, kinds[name]
         spelled = _NUMBERS.get(kind) if own != kind else None
         cells.append(f"{quoted(column)}{f'::{spelled}' if spelled else ''} as {quoted(name)}")
+    piece.part.have()
     path = literal(os.path.abspath(piece.part.path))
     query = f"select {', '.join(cells)} from read_parquet({path})"
     return f"{query} where {condition}" if condition else query

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rollbook.remote import is_address
+
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.runs.run_set import RunSet
@@ -47,6 +49,10 @@ def find_folder(run: str, root: str) -> str:
     Raises:
       RunNotFound: nothing of that name, with what is there.
     """
+    if is_address(run):
+        from rollbook.runs.catalog import open as open_runs
+
+        return str(open_runs(run).one(newest=True).path)
     if os.path.isfile(os.path.join(run, "run.json")):
         return os.path.abspath(run)
     if os.path.isdir(os.path.join(run, "data")):  # a run that lost its run.json
@@ -73,7 +79,7 @@ def runs_below(root: str) -> RunSet:
     from rollbook.errors import RunNotFound
     from rollbook.runs.catalog import open as open_runs
 
-    if not os.path.isdir(root):
+    if not is_address(root) and not os.path.isdir(root):
         raise RunNotFound(_NO_RUNS.format(what=f"there is no folder {root!r} here"))
     return open_runs(root)
 
@@ -94,7 +100,8 @@ def find_runs(runs: str, root: str, where: str | None = None) -> RunSet:
     from rollbook.errors import RunNotFound
     from rollbook.runs.catalog import open as open_runs
 
-    if runs and os.path.isdir(runs) and (os.sep in runs or not os.path.isdir(os.path.join(root, runs))):
+    is_path = bool(runs) and os.path.isdir(runs) and (os.sep in runs or not os.path.isdir(os.path.join(root, runs)))
+    if is_path or is_address(runs):
         found = open_runs(runs)
     else:
         found = open_runs(root)

@@ -25,6 +25,7 @@ from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
+from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.writers import Writers
 from rollbook.tables import FORWARDED
 
@@ -49,6 +50,9 @@ _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a sink that fails. Its cursor stays for a later one."""
 _DRAIN_SECONDS_HERE = 10.0
 _FAILING_SECONDS = 0.25
+_SHIP_REFUSED_SECONDS = 600.0
+_SHIP_AWAY_SECONDS = 6 * 3600.0
+"""How long a finished run's keeper goes on shipping to a place that refuses, and to one that gives no answer."""
 _BALLAST_EVERY = 30.0
 _MOST_FAULTS = 100
 _MOST_SEAL_FAILURES = 3
@@ -90,6 +94,8 @@ class Keeper:
         self._durable = Durable(self.folder, clock)
         self._ballast = Ballast(self.folder)
         self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
+        self._shipping = Shipping(self.folder, clock, self._say)
+        self._ship_since: float | None = None
         self._plan_stamp: Any = None
         self._wanted: Any = None
         self._info: dict[str, Any] = {}
@@ -202,6 +208,7 @@ class Keeper:
             self._sinks.close(ended=False)
             self._sinks = None
         self._sealing.stop()
+        self._shipping.stop()
         self._ballast.give_up()
         self._writers.let_go()
         self._lock.release()
@@ -284,6 +291,7 @@ class Keeper:
         """What is done while a writer lives."""
         self._ending_since, self._final_sealed, self._vanished = None, False, False
         self._rules.again()
+        self._ship_since = None
         if self.phase != "running":
             self._tell("running")
         now = self._clock()
@@ -298,8 +306,11 @@ class Keeper:
             self._tell("running")
         self._idle = drained
         self._guard("rules", lambda: self._rules.step(self._durable.lanes))
+        if self._shipping.failures or "remote" in self._troubles:
+            self._guard("troubles", self._tell_troubles)
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here))
+        self._guard("ship", self._shipping.step)
         if not drained and not self._failing():
             return 0.0
         return _BUSY_SECONDS if self._sealing.busy or fresh else _STEP_SECONDS
@@ -324,6 +335,7 @@ class Keeper:
         if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
             self._sealing.step(self._durable.waiting(here))
+            self._guard("ship", self._shipping.step)
             self.complete |= self._closed
             self._tell("waiting")
             self._idle = True
@@ -338,8 +350,30 @@ class Keeper:
             else:
                 self._sealing.begin(final=not others)
                 return _QUICK_SECONDS
+        if not self._is_shipped(now):
+            return _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS
         self.complete |= self._closed
         return None
+
+    def _is_shipped(self, now: float) -> bool:
+        """Whether everything is in the run's place, or no more is to be hoped for. Nobody waits for a place that
+        fails."""
+        shipping = self._shipping
+        shipping.poll()
+        if shipping.is_home():
+            return True
+        self._ship_since = now if self._ship_since is None else self._ship_since
+        if trouble := shipping.trouble():
+            self._guard("troubles", self._tell_troubles)
+            if self._closed - self.complete:
+                self.complete |= self._closed
+                self._tell("running")
+            patience = _SHIP_REFUSED_SECONDS if trouble["is_definite"] else _SHIP_AWAY_SECONDS
+            if now - self._ship_since >= (patience if self._drain_seconds == _DRAIN_SECONDS else self._drain_seconds):
+                self._say("unshipped", f"not shipped: {trouble['words']}. Ship it with: rollbook push {self.folder}")
+                return True
+        shipping.begin(final=True)
+        return False
 
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
@@ -448,7 +482,9 @@ class Keeper:
 
     def _tell_troubles(self) -> None:
         """Say in troubles.json which sinks get nothing: the training process and `rollbook show` look there."""
-        troubles = self._sinks.troubles() if self._sinks is not None else {}
+        troubles = dict(self._sinks.troubles()) if self._sinks is not None else {}
+        if trouble := self._shipping.trouble():
+            troubles["remote"] = trouble
         if troubles != self._troubles:
             self._troubles = troubles
             write_json(troubles_path(self.folder), troubles)

@@ -441,7 +441,8 @@ class Run(Scope):
             self.write_about()
 
     def hear_of_sinks(self) -> None:
-        """What the keeper says of sinks that get nothing goes into the bill, and is said once for each."""
+        """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said
+        once for each."""
         if not self.writer.main:
             return
         path = os.path.join(self._folder, "data", "keeper", "troubles.json")
@@ -456,7 +457,8 @@ class Run(Scope):
             failures = trouble.get("failures") if isinstance(trouble, dict) else None
             if type(failures) is int and failures > told.get(name, 0):
                 message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
-                self.count(f"sink_{name}", failures - told.get(name, 0), message=message)
+                cause = "remote" if name == "remote" else f"sink_{name}"
+                self.count(cause, failures - told.get(name, 0), message=message)
                 told[name] = failures
                 self.page_due = True
         self._troubles_seen = (stamp, told)

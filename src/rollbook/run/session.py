@@ -39,6 +39,7 @@ from rollbook.run.arguments import (
 from rollbook.run.current import end_former, interactive, opened
 from rollbook.run.joining import elder, own_rank, rendezvous
 from rollbook.run.life import start
+from rollbook.run.placing import asked_place, check_place, place_to_go_on, settle_place
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
@@ -80,6 +81,7 @@ def init(
     strict: bool = False,
     private: bool | None = None,
     rules: Sequence[Any] | None = None,
+    remote: str | bool | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
 
@@ -107,6 +109,10 @@ def init(
         what the umask says.
       rules: the health rules that the keeper asks while the run trains: names ("non_finite", "silent", …) and dicts
         {"name": …, option: value}; () for none. Default: those of `rollbook.health.DEFAULT`.
+      remote: the place that the run is shipped to while it goes on, such as "s3://bucket/prefix" (also gs://, az:// and
+        folders). Default: $ROLLBOOK_REMOTE, or where a run that is continued was shipped; False: nowhere. Credentials
+        come from the environment, as for every tool of that cloud. A place that gives no answer keeps nothing from
+        going on: what waits is counted, and shipped later.
 
     What looks like a secret in `config`, by its name (api_key, token, password …) or by its form, is kept as "***".
 
@@ -119,6 +125,7 @@ def init(
       RunIsLive: the run to continue is being written. RunExists: there is a run of that id already.
       NothingToResume: resume="must" and there is no such run.
       RunError: the folder cannot be made or written.
+      PlaceError: `remote` cannot be used: no such bucket, no permission, another region, something else lies there.
     """
     check_option("resume", resume, _RESUMES)
     check_option("keeper", keeper, _KEEPERS)
@@ -135,6 +142,7 @@ def init(
     if resume == "never":  # a run that is continued may have declared more clocks
         check_total(total, all_clocks)
     plan = plan_of(sinks, rules)
+    wanted_place = asked_place(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     place = os.path.join(root, project)
 
@@ -182,6 +190,8 @@ def init(
             }
             attempt, not_before = 1, 0
             before: dict[str, Any] = {"config": {}, "seed": None}
+            if wanted_place:
+                check_place(wanted_place, f"{project}/{name}-{identity}", about["nonce"], None, False, bill)
         else:
             folder = found
             about = manifest.read(folder, to_continue=True)
@@ -200,6 +210,10 @@ def init(
             all_clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *all_clocks[len(STANDARD) :]])
             name = about["name"]
             before = {"config": about["config"], "seed": about.get("seed")}
+            wanted_place = place_to_go_on(wanted_place, about)
+            if wanted_place:
+                nonce, takes_over = str(about.get("nonce") or ""), resume == "takeover"
+                check_place(wanted_place, f"{project}/{os.path.basename(found)}", nonce, found, takes_over, bill)
             manifest.close_origin(about)
             for field in _OF_A_LIFE:
                 about.pop(field, None)
@@ -226,6 +240,9 @@ def init(
                 "rendezvous": rendezvous(),
             }
         )
+        about.pop("remote", None)
+        if wanted_place:
+            about["remote"] = wanted_place
         if about["total"] and "x" not in about:
             about["x"] = next(iter(about["total"]))
         parent_attempt = attempt - 1 if attempt > 1 else None
@@ -258,6 +275,7 @@ def init(
                 os.mkdir(folder, 0o700 if _is_private(private) else 0o777)
             writer.open()
             manifest.write(folder, about)
+            settle_place(folder, wanted_place)
         except FileExistsError:
             state = (
                 "was made by another process this moment. Join it with attach()"

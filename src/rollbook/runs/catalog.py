@@ -16,6 +16,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.errors import RollbookError, RunNotFound
+from rollbook.remote import is_address
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.status import derived
@@ -33,12 +34,16 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
     Args:
-      path: a folder of projects, a project, or a run.
+      path: a folder of projects, a project, or a run; or the address of one in a store, such as "s3://bucket/prefix".
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a one is left
         out and told of in `problems`.
     """
+    if is_address(path):
+        from rollbook.runs.remote import open_address
+
+        return open_address(str(path))
     root = os.path.abspath(os.fspath(path))
     if not os.path.isdir(root):
         raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.storage.columns import strings
 from rollbook.storage.layout import CONSTANTS, METADATA_KEY, PartName, part_folders
+from rollbook.storage.places import views
 from rollbook.storage.tabulate import Meta
 
 __all__ = ["Part", "PartShelf", "covers_of", "uncovered"]
@@ -34,13 +35,16 @@ class Part:
       Damaged: no Parquet file, or not one of ours.
     """
 
-    __slots__ = ("_footer", "_names", "_stat", "_words", "meta", "name", "path", "rows", "schema")
+    __slots__ = ("_footer", "_is_view", "_names", "_stat", "_words", "meta", "name", "path", "rows", "schema")
 
     def __init__(self, path: str, name: PartName) -> None:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
         self._words: dict[str, list[pa.Array]] = {}
+        self._is_view = views.is_view(path)
+        if self._is_view:
+            views.ensure(path, footer=True)
         with self._open() as file:
             self._footer = file.metadata
             schema: pa.Schema = file.schema_arrow
@@ -95,6 +99,7 @@ class Part:
         known = self.schema.names
         names = known if columns is None else [name for name in columns if name in set(known)]
         threads = self.rows > 50_000
+        self.have(names, row_groups)
         with self._open() as file:
             try:
                 if row_groups is None:
@@ -102,6 +107,28 @@ class Part:
                 return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
             except (pa.ArrowException, OSError, ValueError) as err:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+
+    def have(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> None:
+        """Of a part in a store: bring what these columns of these row groups take into the cache."""
+        if not self._is_view:
+            return
+        assert self._footer is not None
+        wanted = None if columns is None else set(columns)
+        ranges = []
+        for group in range(self._footer.num_row_groups) if row_groups is None else row_groups:
+            about = self._footer.row_group(group)
+            for place in range(about.num_columns):
+                column = about.column(place)
+                if (
+                    wanted is None
+                    or column.path_in_schema.partition(".")[0] in wanted
+                    or column.path_in_schema in wanted
+                ):
+                    starts = [column.data_page_offset]
+                    if column.has_dictionary_page and column.dictionary_page_offset:
+                        starts.append(column.dictionary_page_offset)
+                    ranges.append((min(starts), min(starts) + column.total_compressed_size))
+        views.ensure(self.path, ranges)
 
     def groups_with(self, column: str, word: str) -> list[int]:
         """The row groups in which a column of texts has `word` somewhere; all of them if it holds no texts.
@@ -118,6 +145,7 @@ class Part:
         if not pa.types.is_string(self.schema.field(column).type):
             return list(groups)
         if column not in self._words:
+            self.have([column])
             with self._open([column]) as file:
                 try:
                     self._words[column] = [
@@ -277,4 +305,5 @@ def _stat(path: str) -> tuple[int, int, int]:
     stat = os.lstat(path)
     if not S_ISREG(stat.st_mode):
         raise Damaged(f"{path} is a link or no file at all; parts are regular files")
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+    # What of a part in a store is fetched changes its time, and nothing else.
+    return stat.st_size, 0 if views.is_view(path) else stat.st_mtime_ns, stat.st_ino

@@ -1,0 +1,68 @@
+"""Runs in an S3 that speaks over a socket: pushed, opened, read by ranges, read again from the cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.ship.folder import push
+from rollbook.storage.places import views
+
+
+def recorded(tmp_path, rows=3000, name="ppo", keys=2, **more):
+    with rollbook.init("cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", **more) as run:
+        for step in range(rows):
+            run.log({f"train/{n}": step * (n + 1) * 0.37 for n in range(keys)}, env_step=step)
+        run.log_text("note", "hello")
+    return run.folder
+
+
+def test_a_pushed_run_reads_the_same_from_the_store(tmp_path, bucket):
+    folder = recorded(tmp_path)
+    push(folder, bucket)
+    book, there = rollbook.open(tmp_path / "runs").one(), rollbook.open(bucket).one("cartpole/ppo")
+    assert there.info["id"] == book.info["id"]
+    assert there.status == "finished"
+    for key in ("train/0", "train/1"):
+        ours, theirs = book.series(key, x="env_step"), there.series(key, x="env_step")
+        assert np.array_equal(ours.x, theirs.x)
+        assert np.array_equal(ours.mean, theirs.mean)
+    assert there.text().num_rows == 1
+
+
+def test_an_address_may_name_a_place_a_project_or_a_run(tmp_path, bucket):
+    folder = recorded(tmp_path)
+    push(folder, bucket)
+    for address in (bucket, f"{bucket}/cartpole", f"{bucket}/cartpole/{folder.name}"):
+        assert len(rollbook.open(address)) == 1
+    with pytest.raises(rollbook.errors.RunNotFound, match="rollbook ls"):
+        rollbook.open(f"{bucket}/nothing")
+
+
+def test_a_second_read_asks_for_no_piece(tmp_path, bucket, proxy):
+    push(recorded(tmp_path), bucket)
+    rollbook.open(bucket).one().series("train/0", x="env_step")
+    views.forget()
+    proxy.clear()
+    rollbook.open(bucket).one().series("train/0", x="env_step")
+    assert proxy.count("GET", "/p/") == 0
+    assert proxy.count("GET") > 0
+
+
+def test_pushing_again_sends_nothing(tmp_path, bucket, proxy):
+    folder = recorded(tmp_path)
+    push(folder, bucket)
+    proxy.clear()
+    report = push(folder)
+    assert report.pieces == 0
+    assert proxy.count("PUT") == 0
+
+
+def test_a_run_with_remote_is_shipped_when_it_has_finished(tmp_path, bucket):
+    with rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], remote=bucket) as run:
+        for step in range(500):
+            run.log({"train/return": step}, env_step=step)
+    book = rollbook.open(bucket).one()
+    assert book.status == "finished"
+    assert len(book.series("train/return", x="env_step").x) == 500

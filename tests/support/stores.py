@@ -1,0 +1,239 @@
+"""Stores for tests: moto's S3 on a port of its own, and a proxy before it that counts and does harm."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from contextlib import contextmanager
+
+SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+import logging
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(*server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
+
+
+class Moto:
+    """An S3 in a process of its own, on a port that was free."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "MOTO_ALLOW_NONEXISTENT_REGION": "true"},
+        )  # fmt: skip
+        line = ""
+        while ":" not in line and not line.strip().rpartition(" ")[2].isdigit():
+            line = self.process.stdout.readline()
+            if not line:
+                raise RuntimeError("moto did not start")
+        host, port = line.split()
+        self.address = (host, int(port))
+        self.url = f"http://{host}:{port}"
+
+    def bucket(self, name):
+        signature = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
+        request = urllib.request.Request(f"{self.url}/{name}", method="PUT", headers={"Authorization": signature})
+        urllib.request.urlopen(request, timeout=30).read()
+        return name
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+        self.process.stdout.close()
+
+
+class Faults:
+    """What the proxy does to requests. All chances are between 0 and 1."""
+
+    def __init__(self, seed=0):
+        self.random = random.Random(seed)
+        self.busy = self.reset = self.cut = self.lost = self.stall = 0.0
+        self.latency = 0.0
+        self.away = False
+        self.stalled = threading.Event()
+
+
+class Proxy:
+    """Passes requests on to a server; counts them, and does harm as `faults` says.
+
+    Attributes:
+      requests: [(verb, path, bytes of the answer's body)].
+    """
+
+    def __init__(self, address, faults=None):
+        self.faults, self.requests, self.lock = faults or Faults(), [], threading.Lock()
+        self.upstream = address
+        proxy = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            timeout = 60
+
+            def handle(self):
+                try:
+                    while proxy.pass_on(self):
+                        pass
+                except (OSError, ValueError):
+                    return
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+            block_on_close = False
+            request_queue_size = 128
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.faults.stalled.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    def clear(self):
+        with self.lock:
+            self.requests.clear()
+
+    def count(self, verb=None, having=""):
+        with self.lock:
+            return sum(1 for v, path, _ in self.requests if (verb is None or v == verb) and having in path)
+
+    def received(self, having=""):
+        """Bytes of bodies that answers to GETs had."""
+        with self.lock:
+            return sum(size for v, path, size in self.requests if v == "GET" and having in path)
+
+    def verbs(self):
+        with self.lock:
+            return Counter(v for v, _, _ in self.requests)
+
+    def pass_on(self, handler):
+        """One request; False when the connection is over."""
+        head = read_head(handler.rfile)
+        if head is None:
+            return False
+        verb, path, headers = head
+        body = read_body(handler.rfile, headers)
+        faults = self.faults
+        chance = faults.random.random()
+        if faults.latency:
+            time.sleep(faults.latency)
+        if faults.away:
+            with self.lock:
+                self.requests.append((verb, path, 0))
+            abort(handler.connection)
+            return False
+        for name, harm in (("busy", self._busy), ("reset", self._reset), ("stall", self._stall)):
+            if chance < getattr(faults, name):
+                with self.lock:
+                    self.requests.append((verb, path, 0))
+                return harm(handler)
+            chance -= getattr(faults, name)
+        lost, cut = chance < faults.lost, faults.lost <= chance < faults.lost + faults.cut
+        with socket.create_connection(self.upstream, timeout=60) as upstream:
+            lines = [f"{verb} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers if k.lower() not in _HOP)]
+            lines += ["Connection: close", f"Content-Length: {len(body)}"]
+            upstream.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+            answer = bytearray()
+            while chunk := upstream.recv(1 << 16):
+                answer += chunk
+        top, _, rest = bytes(answer).partition(b"\r\n\r\n")
+        with self.lock:
+            self.requests.append((verb, path, len(rest)))
+        if lost:
+            abort(handler.connection)
+            return False
+        if verb == "HEAD" or b"chunked" in top.lower():
+            handler.wfile.write(bytes(answer))
+            return False
+        lines = [
+            line for line in top.split(b"\r\n") if not line.lower().startswith((b"connection:", b"content-length:"))
+        ]
+        length = b"Content-Length: %d" % len(rest)
+        data = b"\r\n".join([*lines, length, b"", b""]) + rest
+        if cut and len(rest) > 1:
+            handler.wfile.write(data[: len(data) - len(rest) // 2 - 1])
+            handler.wfile.flush()
+            abort(handler.connection)
+            return False
+        handler.wfile.write(data)
+        handler.wfile.flush()
+        return True
+
+    def _busy(self, handler):
+        body = b"<Error><Code>SlowDown</Code></Error>"
+        handler.wfile.write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        handler.wfile.flush()
+        return True
+
+    def _reset(self, handler):
+        abort(handler.connection)
+        return False
+
+    def _stall(self, handler):
+        self.faults.stalled.wait(30)
+        abort(handler.connection)
+        return False
+
+
+_HOP = {"connection", "content-length", "transfer-encoding", "expect"}
+
+
+def abort(connection):
+    """Reset it: no orderly goodbye."""
+    import struct
+
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def read_head(file):
+    line = file.readline()
+    if not line.strip():
+        return None
+    verb, path, _ = line.decode("latin-1").split(" ", 2)
+    headers = []
+    while (line := file.readline()) not in (b"\r\n", b""):
+        name, _, value = line.decode("latin-1").rstrip("\r\n").partition(":")
+        headers.append((name, value.strip()))
+    return verb, path, headers
+
+
+def read_body(file, headers):
+    said = {name.lower(): value for name, value in headers}
+    if "chunked" in said.get("transfer-encoding", ""):
+        body = b""
+        while size := int(file.readline().split(b";")[0], 16):
+            body += file.read(size)
+            file.readline()
+        file.readline()
+        return body
+    return file.read(int(said.get("content-length", 0)))
+
+
+@contextmanager
+def aws(monkeypatch, url):
+    """The environment that an AWS tool expects, pointing to a server here."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "AKIASECRETKEYID", "AWS_SECRET_ACCESS_KEY": "wJalrSECRETwords",
+        "AWS_REGION": "us-east-1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    yield
