@@ -24,7 +24,7 @@ from benchmarks.rows import ROWS, Context, Line
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TABLE = {str(number): row for number, row in ROWS.items()}
-TABLE |= {"15": reading.row_15, "16": reading.row_16, "18": reading.row_18}
+TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, samples."""
 

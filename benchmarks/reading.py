@@ -15,7 +15,7 @@ from statistics import median
 from benchmarks import harness
 from benchmarks.rows import Context, Line
 
-__all__ = ["row_15", "row_16", "row_18"]
+__all__ = ["row_15", "row_16", "row_17", "row_18"]
 
 ROWS, KEYS = 10_000_000, 10
 """10^8 numbers."""
@@ -106,6 +106,36 @@ def row_16(context: Context) -> Iterator[Line]:
     yield Line(16, "999 rows of a key in 10^8 numbers, CPU", seconds * 1e3, "ms", goal=50, note=f"{memory:.0f} MiB")
     seconds, memory = _read(context, "book.samples(where=\"item like '%31415%'\")")
     yield Line(16, "samples(where=like) of 2M rows, CPU", seconds, "s", goal=0.5, note=f"{memory:.0f} MiB")
+
+
+_BATCH = """
+import json, sys, time, numpy as np, rollbook
+with rollbook.init("bench", "keys", dir=sys.argv[1], sinks=[], keeper="inline") as run:
+    rng = np.random.default_rng(0)
+    run.log_many({f"m/k{i:03d}": rng.normal(size=20_000) for i in range(200)}, env_step=np.arange(20_000))
+keys = [f"m/k{i:03d}" for i in range(200)]
+def seconds(ask):
+    ask()
+    took = []
+    for _ in range(3):
+        begin = time.process_time()
+        ask()
+        took.append(time.process_time() - begin)
+    return min(took)
+def each():
+    return [rollbook.open(sys.argv[1])[0].series(key, points=2000) for key in keys]
+book = rollbook.open(sys.argv[1])[0]
+print(json.dumps([seconds(lambda: book.batch(keys, points=2000)), seconds(each),
+                  seconds(lambda: [book.series(key, points=2000) for key in keys])]))
+"""
+
+
+def row_17(context: Context) -> Iterator[Line]:
+    """200 keys of one run, 20,000 rows each, as 2,000 points: at once, and key by key."""
+    batch, opened, each = json.loads(_python(context, _BATCH, tempfile.mkdtemp(dir=context.root)))
+    what = "200 series of 20,000 rows, CPU"
+    yield Line(17, what, batch * 1e3, "ms", "opening and asking for each", opened * 1e3, 1 / 8)
+    yield Line(17, what, batch * 1e3, "ms", "asking one book for each", each * 1e3)
 
 
 def row_18(context: Context) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import rollbook
+from rollbook.cli.app import app
 from rollbook.errors import NothingToResume
 
 pytest.importorskip("gymnasium")
 
 from rollbook.demo.agent import Agent
 from rollbook.demo.loop import CONFIG, train
-from rollbook.demo.train import main
+from rollbook.demo.train import main, several
 
 SMALL: dict[str, Any] = {
     **CONFIG,
@@ -164,3 +167,22 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
 def test_resume_without_a_run_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(NothingToResume, match="rollbook demo"):
         main(resume="", dir=tmp_path)
+
+
+def test_several_seeds_train_a_run_each_and_the_commands_that_are_named_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rollbook.demo.train.CONFIG", SMALL)
+    monkeypatch.chdir(tmp_path)
+    assert several(2, steps=512, dir="some runs") == 0
+    runs = rollbook.open("some runs")
+    assert sorted(book.seed for book in runs) == [0, 1]
+    assert {book.status for book in runs} == {"finished"}
+    said = capsys.readouterr().out
+    named = [line.split("rollbook", 1)[1] for line in said.splitlines() if line.startswith("  ")]
+    assert {command.split()[0] for command in named} >= {"ls", "plot", "compare", "report"}
+    for command in named:
+        done = CliRunner().invoke(app, shlex.split(command))
+        assert done.exit_code == 0, (command, done.output)
+    assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "test/return" in Path("report.html").read_text()

@@ -172,6 +172,26 @@ def test_curves_are_the_same_bytes_on_any_number_of_threads(
         runs.curves("test/retrun")
 
 
+def test_a_batch_is_what_each_key_alone_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    with rollbook.init("study", "many", dir=tmp_path, sinks=[], keeper="inline") as run:
+        odd = rng.normal(size=500)
+        odd[7] = np.inf
+        run.log_many({"a": rng.normal(size=500), "b": odd, "c": np.arange(500)}, env_step=np.arange(500) * 3)
+        for n in range(40):
+            run.log({"late": n / 7, "a": float(n)}, env_step=1500 + n // 2)
+        run.log({"alone": 1.0}, gradient_step=2)
+    book = rollbook.Book(run.folder)
+    keys = ["a", "b", "c", "late", "alone"]
+    for asked in ({}, {"points": 60}, {"points": 60, "start": 100, "stop": 900}, {"x": "time"}, {"points": 1}):
+        together = book.batch(keys, **asked)
+        for key in keys:
+            alone = book.series(key, **asked)
+            assert together[key].axis == alone.axis
+            for name in ("x", "mean", "min", "max", "count"):
+                assert np.array_equal(getattr(together[key], name), getattr(alone, name), equal_nan=True), (key, asked)
+
+
 def test_a_series_of_sealed_rows_is_what_its_table_says(tmp_path: Path) -> None:
     with rollbook.init("study", "steps", dir=tmp_path, sinks=[], keeper="inline") as run:
         run.log_many({"loss": np.arange(100.0)}, env_step=np.arange(100) * 10)

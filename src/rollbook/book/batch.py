@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook.book.context import Context
-from rollbook.book.envelope import envelope
+from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Pieces
 from rollbook.book.select import resolve_keys, select_metrics
-from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
 from rollbook.storage.columns import to_numpy
 
@@ -37,13 +37,17 @@ def batch(
 ) -> dict[str, Series]:
     """{key as it was asked for: what `Book.series` gives}, without those that the book does not hold."""
     labels = all_keys(pieces, run.clocks)
-    native = {asked: key for asked in keys if (key := _resolved(asked, labels, run)) is not None}
+    known = {asked: asked if asked in labels else _resolved(asked, labels, run) for asked in keys}
+    native = {asked: key for asked, key in known.items() if key is not None}
     rows = {key: sum(piece.rows for piece in pieces if key in piece.meta["keys"]) for key in native.values()}
     few = [key for key in dict.fromkeys(native.values()) if rows[key] <= _FEW_ROWS]
     together = x is None or x == "time" or x in run.clocks
     found: dict[str, Series | None] = {}
     if together and len(few) > 1:
-        found = _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop)
+        found = _of_the_same_rows(pieces, run, few, rows, x=x, points=points, start=start, stop=stop)
+        few = [key for key in few if key not in found]
+    if together and len(few) > 1:
+        found |= _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop)
     for key in native.values():
         if found.get(key) is None:
             found[key] = envelope(pieces, run, key, x=x, points=points, start=start, stop=stop)
@@ -57,6 +61,41 @@ def _resolved(asked: str, labels: dict[str, str], run: Context) -> str | None:
         raise
     except UnknownKey:
         return None
+
+
+def _of_the_same_rows(
+    pieces: Pieces,
+    run: Context,
+    keys: Sequence[str],
+    rows: dict[str, int],
+    *,
+    x: str | None,
+    points: int | None,
+    start: float | None,
+    stop: float | None,
+) -> dict[str, Series | None]:
+    """Those keys that stand in the same sealed rows as others, in order of a clock: the axis is looked at once."""
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for key in keys:
+        groups.setdefault(tuple(n for n, piece in enumerate(pieces) if key in piece.meta["keys"]), []).append(key)
+    found: dict[str, Series | None] = {}
+    for places, group in groups.items():
+        mine = [pieces[n] for n in places]
+        axis = x if x is not None else usual_axis(mine, run, group[0])
+        lying = as_they_lie(mine, run, group, axis, start, stop) if len(group) > 1 else None
+        if lying is None:
+            continue
+        xs, columns = lying
+        raw = points is None or rows[group[0]] <= max(points, 1) or not len(xs)
+        starts = None if raw or points is None else stretches(xs, points, start, stop)
+        for key, values in columns.items():
+            if starts is None:
+                found[key] = raw_series(xs, values, axis)
+            elif np.isfinite(values).all():
+                found[key] = reduced_rows(xs, values, starts, axis)
+            elif points is not None:
+                found[key] = reduce_points(Buckets.of_rows(xs, values), points, axis, start, stop)
+    return found
 
 
 def _together(

@@ -6,7 +6,7 @@ is read row group by row group and reduced at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.pyramid import Pyramid, bucket_rows, level_sizes, pyramid_path
 
-__all__ = ["envelope"]
+__all__ = ["as_they_lie", "envelope", "usual_axis"]
 
 NDArray = npt.NDArray[Any]
 
@@ -49,10 +49,12 @@ def envelope(
     labels = all_keys(pieces, run.clocks)
     (key,) = resolve_keys([key], labels, run.path)
     mine = [piece for piece in pieces if key in piece.meta["keys"]]
-    axis = x if x is not None else _usual_axis(mine, run, key)
+    axis = x if x is not None else usual_axis(mine, run, key)
     if points is None or sum(piece.rows for piece in mine) <= max(points, 1):
-        rows = _as_they_lie(mine, run, key, axis, start, stop)
-        return raw_series(*(rows or _raw(pieces, run, key, labels[key], axis, start, stop)), axis)
+        rows = as_they_lie(mine, run, [key], axis, start, stop)
+        if rows is not None:
+            return raw_series(rows[0], rows[1][key], axis)
+        return raw_series(*_raw(pieces, run, key, labels[key], axis, start, stop), axis)
     if axis not in (*run.clocks, _TIME) or not all(_knows(piece, axis, run, key) for piece in mine):
         xs, values = _raw(pieces, run, key, labels[key], axis, start, stop)
         if len(xs) <= points:
@@ -67,8 +69,8 @@ def envelope(
     return reduce_points(whole, points, axis, start, stop)
 
 
-def _usual_axis(pieces: Pieces, run: Context, key: str) -> str:
-    """The run's own axis if these rows know it, else the first clock that they know, else time."""
+def usual_axis(pieces: Pieces, run: Context, key: str) -> str:
+    """The run's own axis if the rows of a key in these pieces know it, else the first clock that they do, else time."""
     known = {clock for piece in pieces for clock in _known(piece, run, key)}
     return next((clock for clock in (run.x, *run.clocks) if clock in known), _TIME)
 
@@ -96,30 +98,45 @@ def _knows(piece: Piece, axis: str, run: Context, key: str) -> bool:
     return axis in piece.columns and int(piece.read([axis])[axis].null_count) == 0
 
 
-def _as_they_lie(
-    pieces: Pieces, run: Context, key: str, axis: str, start: float | None, stop: float | None
-) -> tuple[NDArray, NDArray] | None:
-    """(x, value) of every row where sealed parts hold them in order of a clock that each of them knows, else None.
+def as_they_lie(
+    pieces: Pieces, run: Context, keys: Sequence[str], axis: str, start: float | None, stop: float | None
+) -> tuple[NDArray, dict[str, NDArray]] | None:
+    """(x, {key: values}) of every row, where sealed parts hold them in order of a clock that all of them know, or None.
 
-    Two columns are read and nothing is placed, joined or sorted: a third of the time that `_raw` takes.
+    Each column is read once and nothing is placed, joined or sorted: a third of the time that `_raw` takes.
+
+    Args:
+      pieces: those that have the keys, all of them each.
+      keys: one or several; several have to stand in the same rows.
     """
+    if not pieces or axis not in run.clocks:
+        return None
     for piece in pieces:
         if piece.is_long or piece.is_waiting or not piece.is_whole or counts(piece, run) is not True:
             return None
-        if axis not in run.clocks or not _knows(piece, axis, run, key):
+        if not _knows(piece, axis, run, keys[0]):
             return None
-    if not pieces:
-        return None
-    pairs = [_pair(piece.read([axis, column]), axis, column) for piece in pieces for column in [piece.column_of(key)]]
-    x, values = pairs[0] if len(pairs) == 1 else map(np.concatenate, zip(*pairs, strict=True))
+    parts: dict[str, list[NDArray]] = {key: [] for key in keys}
+    places: list[NDArray] = []
+    for piece in pieces:
+        columns = {key: piece.column_of(key) for key in keys}
+        table = piece.read([axis, *columns.values()])
+        readings = to_numpy(table[axis])[0]
+        shared: NDArray | None = None
+        for key, column in columns.items():
+            values, valid = to_numpy(table[column])
+            if len(keys) > 1 and valid is not None:
+                return None
+            shared = valid
+            parts[key].append((values if valid is None else values[valid]).astype(np.float64, copy=False))
+        places.append(readings if shared is None else readings[shared])
+    x = places[0] if len(places) == 1 else np.concatenate(places)
     if not bool(np.all(x[1:] > x[:-1])):
         return None  # rows of the same x go by time
-    if start is not None or stop is not None:
-        first = 0 if start is None else int(np.searchsorted(x, start))
-        x, values = x[first:], values[first:]
-        last = len(x) if stop is None else int(np.searchsorted(x, stop))
-        x, values = x[:last], values[:last]
-    return x, values
+    first = 0 if start is None else int(np.searchsorted(x, start))
+    last = len(x) if stop is None else max(first, int(np.searchsorted(x, stop)))
+    whole = {key: own[0] if len(own) == 1 else np.concatenate(own) for key, own in parts.items()}
+    return x[first:last], {key: values[first:last] for key, values in whole.items()}
 
 
 def _raw(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Series", "reduce_points"]
+__all__ = ["Buckets", "Series", "raw_series", "reduce_points", "reduced_rows", "stretches"]
 
 NDArray = npt.NDArray[Any]
 
@@ -68,6 +68,26 @@ def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
     finite = np.isfinite(values)
     bad = (~finite).astype(np.int64)
     return Series(x, values, values, values, finite.astype(np.int64), axis, int(bad.sum()), bad)
+
+
+def stretches(x: NDArray, points: int, start: float | None, stop: float | None) -> NDArray:
+    """The first row of each of at most `points` equal stretches of an increasing axis that have rows."""
+    low = float(start) if start is not None else float(x[0])
+    high = float(stop) if stop is not None else float(x[-1])
+    width = (high - low) / points
+    if not width > 0:
+        return np.zeros(1, dtype=np.int64)
+    place = np.clip(((x.astype(np.float64) - low) / width).astype(np.int64), 0, points - 1)
+    return np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+
+
+def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Series:
+    """What `reduce_points` makes of finite rows of an increasing axis, where `stretches` has divided it already."""
+    count = np.diff(np.append(starts, len(x)))
+    middle = (x[starts].astype(np.float64) + x[starts + count - 1].astype(np.float64)) / 2
+    total = np.add.reduceat(values, starts)
+    lowest, highest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    return Series(middle, total / count, lowest, highest, count, axis, 0, np.zeros(len(starts), dtype=np.int64))
 
 
 class Buckets:

@@ -9,6 +9,7 @@ The training loop itself is in loop.py.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def main(
     need("gymnasium", extra="gym", why="rollbook demo")
     root = Path(dir)
     run = _begin(root, seed, steps) if resume is None else _continue(root, resume, steps)
-    place = "" if str(root) == "runs" else f" --dir {root}"
+    place = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
     print(f"{'Going on with' if run.resumed else 'Recording'} {_short(run.folder)}  (Ctrl-C stops it, safely)")
     try:
         with run:
@@ -86,7 +87,7 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
     """
     need("gymnasium", extra="gym", why="rollbook demo")
     root = Path(dir)
-    place = "" if str(root) == "runs" else f" --dir {root}"
+    place = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
     means = []
     for seed in range(seeds):
         run = _begin(root, seed, steps or _QUICK_STEPS)
