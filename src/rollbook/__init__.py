@@ -13,6 +13,8 @@ Importing this loads neither numpy nor pyarrow; each name below brings what it n
 
 from __future__ import annotations
 
+from rollbook._lazy import attach as _faces
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -57,19 +59,6 @@ __all__ = [
     "timer",
 ]
 
-_HOMES = {
-    "attach": "rollbook.run.session",
-    "init": "rollbook.run.session",
-    "Run": "rollbook.run.run",
-    "Scope": "rollbook.run.scope",
-    "Book": "rollbook.book.book",
-    "RecordEpisodes": "rollbook.capture.gym",
-    "record_envs": "rollbook.capture.gym",
-    "RunSet": "rollbook.runs.run_set",
-    "open": "rollbook.runs.catalog",
-    "__version__": "rollbook._version",
-}
-
 _VERBS = frozenset(
     name
     for name in __all__
@@ -78,21 +67,10 @@ _VERBS = frozenset(
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 
 
-def __getattr__(name: str) -> Any:
-    if name in _VERBS:
-        from rollbook.run.current import current_verb
+def _verb(name: str) -> Any:
+    from rollbook.run.current import current_verb
 
-        return current_verb(name)
-    if name == "siblings":
-        return _siblings
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rollbook' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+    return current_verb(name)
 
 
 def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
@@ -103,5 +81,18 @@ def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
     return siblings(n, seeds=seeds, open_run=init, **init_arguments)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = _faces(
+    __name__,
+    {
+        "rollbook.run.session": ("attach", "init"),
+        "rollbook.run.run": ("Run",),
+        "rollbook.run.scope": ("Scope",),
+        "rollbook.book.book": ("Book",),
+        "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
+        "rollbook.runs.run_set": ("RunSet",),
+        "rollbook.runs.catalog": ("open",),
+        "rollbook._version": ("__version__",),
+    },
+    made={**dict.fromkeys(_VERBS, _verb), "siblings": lambda _name: _siblings},
+    modules=False,
+)

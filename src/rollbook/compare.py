@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from rollbook import stats
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.stats import Aligned, Band, Interval, Plan, Study, Verdict
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook import plots
     from rollbook.plots import Panel, Picture

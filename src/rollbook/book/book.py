@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,7 @@ from rollbook.storage.history import Attempts, CheckpointRow, History
 from rollbook.storage.places import views
 from rollbook.tables import FORWARDED, TABLES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.plots import Picture
 

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from rollbook.book.videos import media_file
 from rollbook.errors import UnknownKey
 from rollbook.storage.columns import plain_rows, rows_equal, take_table, to_numpy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.asked import EpisodeTables
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.asked import EpisodeTables
 

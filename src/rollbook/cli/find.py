@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from rollbook.remote import is_address
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.runs.run_set import RunSet

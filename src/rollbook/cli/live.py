@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from rollbook.protocols import Row, RunInfo
 from rollbook.sinks.terminal import Terminal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,6 +11,7 @@ from rollbook.cli.find import dir_option, format_options, runs_below
 from rollbook.cli.fitted import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.runs.run_set import RunSet
 

@@ -8,13 +8,14 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rollbook.texts import csv_cell
 from rollbook.texts import printable as clean
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 

@@ -6,13 +6,13 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import remark
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
 

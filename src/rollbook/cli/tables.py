@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,6 +10,7 @@ from rollbook.cli.find import dir_option, find_book, format_options, run_argumen
 from rollbook.cli.fitted import print_fitted, terminal_width
 from rollbook.cli.output import print_arrow, remark
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 

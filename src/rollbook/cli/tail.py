@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
 from rollbook.cli.output import clean, number
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.protocols import Row
 

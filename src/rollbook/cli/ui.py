@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from rollbook.cli.find import dir_option, find_folder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.server.serving import Listening
     from rollbook.server.settings import Settings

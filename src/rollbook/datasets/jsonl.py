@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rollbook.datasets._source import StepSource, Trajectory
 from rollbook.datasets._whole import Exported
 from rollbook.errors import Damaged, NewerFormat
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.protocols import Recorder

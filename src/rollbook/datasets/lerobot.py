@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rollbook.datasets._cells import is_ragged
 from rollbook.datasets._lerobot_columns import Column, Origin, columns_of
@@ -24,6 +24,7 @@ from rollbook.datasets._source import StepSource
 from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.protocols import Recorder

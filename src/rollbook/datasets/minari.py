@@ -14,7 +14,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rollbook.datasets._source import StepSource, Trajectory
 from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.protocols import Recorder

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
 from rollbook.storage.columns import from_numpy, strings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.protocols import Recorder

@@ -9,7 +9,7 @@ afresh from a seed that the step decides, so a resumed run goes exactly the way 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rollbook._optional import need
 from rollbook.demo.agent import Agent, Rollout
 from rollbook.demo.net import Array
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope

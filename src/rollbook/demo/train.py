@@ -14,13 +14,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import rollbook
 from rollbook._optional import need
 from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.errors import NothingToResume
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.run.run import Run

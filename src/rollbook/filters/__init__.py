@@ -9,6 +9,7 @@ Wherever a filter is named, a plain function `Row -> Row | None` may stand inste
 
 from __future__ import annotations
 
+from rollbook._lazy import attach
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 
 TYPE_CHECKING = False
@@ -61,7 +62,6 @@ _FILTERS = {
     "select": "keys:Select",
     "smooth": "smooth:Smooth",
 }
-_PLACES = {place.partition(":")[2]: place for place in (*_FILTERS.values(), "_base:Filter")}
 
 
 def names() -> list[str]:
@@ -153,8 +153,7 @@ def _load(place: str) -> Any:
     return getattr(import_module(f"rollbook.filters.{module}"), name)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        found = globals()[name] = _load(_PLACES[name])
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = [place.split(":") for place in (*_FILTERS.values(), "_base:Filter")]
+__getattr__, __dir__ = attach(
+    __name__, {f"{__name__}.{module}": [name for home, name in _HOMES if home == module] for module, _ in _HOMES}
+)

@@ -12,10 +12,11 @@ its memory back if that call raises: the forwarder offers the same rows again, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rollbook.protocols import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
@@ -11,6 +11,7 @@ from rollbook.filters._rows import row_from_json, row_to_json, value_from_json, 
 from rollbook.filters.keys import pattern
 from rollbook.protocols import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

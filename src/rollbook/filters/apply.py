@@ -10,13 +10,14 @@ Apply(Csv(), only_losses)                                   # the same by hand
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.filters._base import Filter
 from rollbook.filters._names import object_at
 from rollbook.protocols import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, with_values
 from rollbook.filters._rows import row_from_json, row_to_json
 from rollbook.protocols import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -6,11 +6,11 @@ The keys of a mark change along with those of the rows, so that an Aggregate beh
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rollbook.errors import BadInput
 from rollbook.filters._base import Filter, with_keys, with_values
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

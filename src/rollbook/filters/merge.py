@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.filters._base import Filter
 from rollbook.filters._rows import row_from_json, row_to_json
 from rollbook.protocols import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

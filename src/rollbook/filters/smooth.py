@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
 from rollbook.filters.keys import pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rollbook.runs.groups import comparison_of, curves_of
 from rollbook.runs.results import scores_of
 from rollbook.stats import align
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.compare import Comparison, Curves
 

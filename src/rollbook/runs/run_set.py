@@ -12,12 +12,13 @@ runs.compare("test/return", by="config.algo")          # verdicts and intervals
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, values_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.sinks._registry import check, make, names, needs_no_service
+from rollbook._lazy import attach
+from rollbook.sinks._registry import _SINKS, check, make, names, needs_no_service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.sinks.csv import Csv
     from rollbook.sinks.jsonl import Jsonl
     from rollbook.sinks.memory import Memory
@@ -36,15 +35,5 @@ __all__ = [
     "needs_no_service",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    from rollbook.sinks._registry import _SINKS
-
-    for place in _SINKS.values():
-        module, _, member = place.partition(":")
-        if member == name:
-            found = globals()[name] = getattr(import_module(f"rollbook.sinks.{module}"), name)
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = [place.split(":") for place in _SINKS.values()]
+__getattr__, __dir__ = attach(__name__, {f"{__name__}.{module}": (name,) for module, name in _HOMES})

@@ -13,10 +13,11 @@ import shutil
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rollbook.sinks._plain import wide
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 from rollbook.sinks._plain import cut, plain, whole_number, wide
 from rollbook.sinks._trend import spark
 from rollbook.sinks.board import MEAN_SECONDS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rollbook.sinks._trend import Trend
 from rollbook.tables import timing_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

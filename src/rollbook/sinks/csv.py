@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import file_name, leaving_out, whole_number
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
 from rollbook.values import Histogram, Image, Video
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

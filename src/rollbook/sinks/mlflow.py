@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from rollbook._optional import need
@@ -13,6 +13,7 @@ from rollbook.sinks._steps import step_of
 from rollbook.sinks._trackers import as_float, flat_config
 from rollbook.values import Image, Video
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

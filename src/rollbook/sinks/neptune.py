@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook._optional import need
 from rollbook.sinks._steps import step_of
 from rollbook.sinks._trackers import as_float, flat_config
 from rollbook.values import Image, scalar_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

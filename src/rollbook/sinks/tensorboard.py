@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._steps import step_of
 from rollbook.tensorboard_events import Messages, as_float32, utf8, whole_records
 from rollbook.values import Histogram, Image
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 

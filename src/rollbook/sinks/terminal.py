@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook import manifest
 from rollbook.errors import BadInput
@@ -19,6 +19,7 @@ from rollbook.sinks._screen import Screen, is_terminal
 from rollbook.sinks._view import compact, lines
 from rollbook.sinks.board import Board
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TextIO

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import as_number, file_name, leaving_out, plain, wide
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook._optional import need
 from rollbook.sinks._steps import step_of
 from rollbook.sinks._trackers import as_float
 from rollbook.values import Image
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rollbook._lazy import attach
+from rollbook.adapters.lightzero.bridge import recording
 from rollbook.adapters.lightzero.buffer import BufferLog
 from rollbook.adapters.lightzero.collector import CollectorLog
+from rollbook.adapters.lightzero.entry import ENTRIES, entry
 from rollbook.adapters.lightzero.evaluator import EvaluatorLog
 from rollbook.adapters.lightzero.events import EventWriter
 from rollbook.adapters.lightzero.experiment import Experiment
@@ -63,14 +66,4 @@ def build_logger(
     return text, (experiment_of(run).events if need_tb else None)
 
 
-def __getattr__(name: str) -> Any:
-    """`recording`, and LightZero's entry functions, loaded when they are asked for."""
-    if name == "recording":
-        from rollbook.adapters.lightzero.bridge import recording
-
-        return recording
-    from rollbook.adapters.lightzero.entry import ENTRIES, entry
-
-    if name in ENTRIES:
-        return entry(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = attach(__name__, {}, made=dict.fromkeys(ENTRIES, entry))  # LightZero's entry functions

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rollbook._lazy import attach
 from rollbook.adapters import _versions
 from rollbook.adapters.mrl.batch_state import BatchState as BatchState
 from rollbook.adapters.mrl.batch_state import SettrDict as SettrDict
@@ -52,9 +53,10 @@ __all__ = [
 """What `from mrl.train.log import *` brings, so that ours exchanges the log and nothing else of MRL."""
 
 
-def __getattr__(name: str) -> Any:
-    if name == "torch":
-        from rollbook._optional import need
+def _torch(name: str) -> Any:
+    from rollbook._optional import need
 
-        return need("torch", extra="mrl", why="this example of MRL", also="torch")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return need(name, extra="mrl", why="this example of MRL", also="torch")
+
+
+__getattr__, __dir__ = attach(__name__, {}, made={"torch": _torch})

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.adapters.mrl.batch_state import BatchState, SettrDict
 from rollbook.adapters.mrl.callback import Callback
@@ -25,6 +25,7 @@ from rollbook.adapters.mrl.plots import plot_stack
 from rollbook.adapters.mrl.tensors import to_device
 from rollbook.errors import BadInput, RollbookWarning
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

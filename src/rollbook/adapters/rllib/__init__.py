@@ -11,13 +11,12 @@ its version looked at, when one of the names that need it is first used.
 
 from __future__ import annotations
 
+from rollbook._lazy import attach
 from rollbook.adapters.rllib.legacy import Logger, RollbookLogger, dict_multiple_get
 from rollbook.adapters.rllib.walk import Walker, flatten_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.adapters.rllib.callback import RollbookCallback, callbacks
     from rollbook.adapters.rllib.tune import OldLoggers, RollbookTune
 
@@ -33,24 +32,19 @@ __all__ = [
     "flatten_result",
 ]
 
-_HOMES = {"RollbookCallback": "callback", "callbacks": "callback", "RollbookTune": "tune", "OldLoggers": "tune"}
-
 SUPPORTED = ">=2.60,<2.61"
 """The releases of Ray that this adapter was written for and is tested with."""
 
 
-def __getattr__(name: str) -> Any:
-    """The names that need Ray.
-
-    Raises:
-      MissingExtra: Ray is not installed; the message has the pip line. UnsupportedVersion: it is another version.
-    """
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
+def _needs_ray(name: str) -> None:
+    """Raises MissingExtra where Ray is not installed (the message has the pip line), UnsupportedVersion for another."""
     from rollbook.adapters._versions import require
 
     require("ray", SUPPORTED, extra="rllib", why=f"rollbook.adapters.rllib.{name}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {f"{__name__}.callback": ("RollbookCallback", "callbacks"), f"{__name__}.tune": ("OldLoggers", "RollbookTune")},
+    before=_needs_ray,
+)

@@ -13,34 +13,26 @@ The callback works with every trainer of transformers.
 
 from __future__ import annotations
 
+from rollbook._lazy import attach
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.adapters.trl.advantages import attach_advantages
     from rollbook.adapters.trl.callback import RollbookCallback
     from rollbook.adapters.trl.reading import completions
     from rollbook.adapters.trl.rewards import record_rewards
 
-_HOME = {
-    "RollbookCallback": "callback",
-    "attach_advantages": "advantages",
-    "completions": "reading",
-    "record_rewards": "rewards",
-}
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        f"{__name__}.callback": ("RollbookCallback",),
+        f"{__name__}.advantages": ("attach_advantages",),
+        f"{__name__}.reading": ("completions",),
+        f"{__name__}.rewards": ("record_rewards",),
+    },
+)
 
 __all__ = ["SUPPORTED", "RollbookCallback", "attach_advantages", "completions", "record_rewards"]
 
 SUPPORTED = ">=1.0,<2"
 """The versions of TRL this adapter was written for."""
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'rollbook.adapters.trl' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"rollbook.adapters.trl.{home}"), name)
-    globals()[name] = value
-    return value

@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rollbook.capture.episodes.recorder import EpisodeSettings
 from rollbook.capture.gym.single import RecordEpisodes
 from rollbook.capture.shared_clocks import SharedClocks, clock_names
 from rollbook.errors import BadInput
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.protocols import Recorder
 

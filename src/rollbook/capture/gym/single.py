@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 
@@ -11,6 +11,7 @@ from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.gym.wrappers import comparable, describe_env, has_autoreset, reporter
 from rollbook.errors import BadInput, LoggingFailed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

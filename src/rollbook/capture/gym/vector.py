@@ -6,7 +6,7 @@ Around any other vector, or behind wrappers that change rewards, recording takes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy
@@ -21,6 +21,7 @@ from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.capture.plain import UNSTORABLE
 from rollbook.errors import BadInput, LoggingFailed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.protocols import Recorder
 

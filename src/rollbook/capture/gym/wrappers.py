@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 
 from rollbook.capture.episodes.spaces import describe
 from rollbook.errors import LoggingFailed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.capture.episodes.recorder import EpisodeSettings
 

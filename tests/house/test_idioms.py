@@ -1,0 +1,44 @@
+"""One way to say a thing: what stood in several spellings all over the house and has one now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rollbook
+
+SRC = Path(rollbook.__file__).parent
+FILES = sorted(SRC.rglob("*.py"))
+
+
+def places(pattern: str, *but: str) -> list[str]:
+    """Files and lines of the package that hold the pattern."""
+    compiled = re.compile(pattern)
+    return [
+        f"{file.relative_to(SRC)}:{number}"
+        for file in FILES
+        if str(file.relative_to(SRC)) not in but
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if compiled.search(line)
+    ]
+
+
+def test_imports_for_the_type_checker_alone_stand_under_a_constant_and_cost_no_import_of_typing() -> None:
+    assert places(r"^from typing import .*\bTYPE_CHECKING\b|\btyping\.TYPE_CHECKING\b") == []
+
+
+def test_the_names_of_a_package_are_loaded_late_by_one_function() -> None:
+    assert places(r"^def __(getattr|dir)__\(") == []
+
+
+@pytest.mark.parametrize("package", ["", ".sinks", ".filters", ".capture", ".adapters.mrl", ".adapters.lightzero"])
+def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
+    from importlib import import_module
+
+    face = import_module(f"rollbook{package}")
+    assert set(dir(face)) == set(getattr(face, "__all__", dir(face)))
+    assert all(hasattr(face, name) for name in dir(face))
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = face.nonsense
