@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 import os
 import stat
+from contextlib import contextmanager
 
 from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["read_json", "read_regular", "sync_folder", "try_lock", "write_json"]
+__all__ = ["read_json", "read_regular", "replacing", "sync_folder", "try_lock", "write_json"]
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
@@ -46,22 +48,24 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False, indent: int | None = None) -> None:
-    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator[str]:
+    """The name of a file beside `path` that takes its place at the end, so that nobody ever reads half of it.
 
-    What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
 
+    If the block raises, what was written goes, and the old file stays. Threads and processes may write at once: the
+    last one stays.
+
+    Args:
+      ending: the end of the name, for libraries that judge a file by it.
     Raises:
-      OSError: no space, no permission. The old file is then still there.
+      OSError: the file could not be put into its place.
     """
-    beside = f"{os.fspath(path)}.{os.urandom(4).hex()}.tmp"
-    separators = (",", ":") if indent is None else None
+    beside = f"{os.fspath(path)}.{os.urandom(4).hex()}{ending}"
     try:
-        with open(beside, "wb") as file:
-            file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        yield beside
         os.replace(beside, path)
     except BaseException:
         try:
@@ -70,6 +74,22 @@ def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False
             if is_foreign(raised):
                 raise
         raise
+
+
+def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False, indent: int | None = None) -> None:
+    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+
+    What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.
+
+    Raises:
+      OSError: no space, no permission. The old file is then still there.
+    """
+    separators = (",", ":") if indent is None else None
+    with replacing(path) as beside, open(beside, "wb") as file:
+        file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     if durable:
         sync_folder(os.path.dirname(path) or ".")
 

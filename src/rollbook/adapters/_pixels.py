@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from rollbook.values.arrays import host_array
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
 
-__all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8", "host_array"]
+__all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8"]
 
 _AXES = {"N", "T", "C", "H", "W"}
-
-
-def host_array(value: Any) -> NDArray[Any]:
-    """`value` (array, tensor on any device, nested lists) as a numpy array in host memory."""
-    import numpy as np
-
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if str(getattr(value, "dtype", "")) == "torch.bfloat16":
-            value = value.float()
-    return np.asarray(value)
 
 
 def as_picture(pixels: Any, layout: str = "CHW") -> NDArray[Any]:

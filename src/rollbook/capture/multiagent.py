@@ -10,8 +10,8 @@ tell), and each agent's return is a curve, `return/<agent>`, since the sum of a 
 from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
-from rollbook.capture.plain import UNSTORABLE, copied
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from os import getpid
 
 from rollbook.capture.running_stats import SAMPLE, Blocks, describe, new_buffer
 from rollbook.foreign import is_foreign
-from rollbook.journal.deferred import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.journal.recovery import Turns
 from rollbook.values import flatten, scalar_of
+from rollbook.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import os
 
 from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
 from rollbook.capture.episodes.steps import StepChunks, Unstorable
-from rollbook.capture.plain import on_host
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.values import scalar_of
+from rollbook.values.arrays import array_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class _Episode:
 def _column(value: Any) -> Any:
     if hasattr(value, "items") and hasattr(value, "keys"):
         return {name: _column(part) for name, part in value.items()}
-    array = None if isinstance(value, (list, tuple)) else on_host(value)
+    array = None if isinstance(value, (list, tuple)) else array_or_none(value)
     return array if array is not None else list(value)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rollbook.clocks import now
-from rollbook.journal import deferred
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
+from rollbook.values import devices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class DeviceValues:
     def _added(self, value: Any) -> None:
         time_ns = now()
         self._since = self._since or time_ns
-        self._bytes += deferred.nbytes(value)
+        self._bytes += devices.nbytes(value)
         if self._bytes > _MOST_BYTES or time_ns - self._since > _LONGEST_NS:
             self.flush()
 
@@ -87,9 +87,7 @@ class DeviceValues:
         self._since = self._bytes = 0
         by_lane: dict[int, dict[int, dict[str, Any]]] = {}
         lost = []
-        for (lane, seq, key, _value), number in zip(
-            waiting, deferred.fetch([item[3] for item in waiting]), strict=True
-        ):
+        for (lane, seq, key, _value), number in zip(waiting, devices.fetch([item[3] for item in waiting]), strict=True):
             if number is None:
                 lost.append(key)
             else:
@@ -106,7 +104,7 @@ class DeviceValues:
         from rollbook.journal.histograms import histogram_columns
 
         waiting = list(self._arrays)
-        for array, content in zip(waiting, deferred.fetch([array.value for array in waiting]), strict=True):
+        for array, content in zip(waiting, devices.fetch([array.value for array in waiting]), strict=True):
             if content is not None:
                 columns = {"key": [array.key], **histogram_columns(content)}
                 payload = {**array.payload, "n": 1, "columns": columns}

@@ -13,6 +13,7 @@ import sys
 
 from rollbook.errors import Damaged
 from rollbook.foreign import is_foreign
+from rollbook.values.arrays import host_array, with_known_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,26 +207,18 @@ def _item(value: Any) -> Any:
 def _host_array(value: Any) -> Any:
     """A numpy array of a tensor that lies in host memory, or None. Never waits for a device."""
     device = getattr(value, "__dlpack_device__", None)
-    if device is None or not hasattr(value, "__array__"):
+    if device is None or not hasattr(value, "__array__") or int(device()[0]) not in (1, 3):  # host, pinned host
         return None
-    if int(device()[0]) not in (1, 3):  # host, pinned host
-        return None
-    detach = getattr(value, "detach", None)
-    value = value if detach is None else detach()
-    try:
-        return value.__array__()
-    except TypeError as raised:  # bfloat16 has no numpy type
-        if is_foreign(raised):
-            raise
-        return value.float().__array__()
+    return host_array(value)
 
 
 def _array(value: Any) -> Any:
     """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
     dtype = value.dtype
     if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in _ITEM_SIZES:
-        if dtype.kind == "V" and dtype.fields is None:  # bfloat16, float8
-            return _array(value.astype("<f4"))
+        known = with_known_numbers(value)
+        if known is not value:
+            return _array(known)
         if dtype.kind == "f":  # longdouble
             return _array(value.astype("<f8"))
         return value.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollbook.values import MAX_RAW_ARRAY, Histogram
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ def histogram_columns(value: Any) -> dict[str, Any]:
         return {"values": [[float(item) for item in value]]}
     import numpy as np
 
-    detached = value.detach() if hasattr(value, "detach") else value
-    if str(getattr(detached, "dtype", "")).endswith("bfloat16"):  # numpy has no such type
-        detached = detached.float()
-    array = np.asarray(detached).reshape(-1)
+    array = host_array(value).reshape(-1)
     if array.dtype.kind == "O":
         array = np.array([float(item) for item in array.tolist()])
     elif array.dtype.kind not in "fiub":

@@ -7,10 +7,9 @@ import time
 from rollbook.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.errors import LoggingFailed
 from rollbook.foreign import is_foreign
-from rollbook.journal import deferred
 from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.lane import NO_DESCRIPTOR
-from rollbook.values import Histogram, flatten, scalar_of
+from rollbook.values import Histogram, devices, flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ class UnusualCalls:
         elif isinstance(value, (str, bytes, bytearray)):
             text = value if isinstance(value, str) else bytes(value).decode("utf-8", "backslashreplace")
             parts.texts[key] = text
-        elif deferred.is_tracer(value):
+        elif devices.is_tracer(value):
             self._writer.bill.count(
                 "tracer",
                 message=f"log({{{key!r}: …}}) was called inside a JAX transformation, where there is no number yet; "
@@ -256,9 +255,9 @@ class UnusualCalls:
             )
         elif isinstance(value, Histogram):
             parts.arrays[key] = value
-        elif deferred.is_deferred(value):
-            single = deferred.elements(value) == 1
-            (parts.deferred if single else parts.device_arrays)[key] = deferred.copy_on_device(value)
+        elif devices.is_deferred(value):
+            single = devices.elements(value) == 1
+            (parts.deferred if single else parts.device_arrays)[key] = devices.copy_on_device(value)
         elif (number := scalar_of(value)) is not None:
             parts.numbers[key] = number
         elif _is_array(value):
@@ -380,4 +379,4 @@ def _is_array(value: Any) -> bool:
         return bool(value) and all(type(item) in _PLAIN or scalar_of(item) is not None for item in value)
     shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))
     numeric = any(word in dtype for word in ("float", "int", "bool", "half", "double"))
-    return shape is not None and numeric and deferred.elements(value) > 0
+    return shape is not None and numeric and devices.elements(value) > 0

@@ -13,6 +13,7 @@ from rollbook.errors import BadInput, InvalidName, LoggingFailed
 from rollbook.foreign import is_foreign
 from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.unusual_calls import UnusualCalls
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -450,12 +451,8 @@ def _host_column(value: Any) -> Any:
     """A column in host memory that can be sliced and encoded: a list, or an array of numbers."""
     if isinstance(value, (list, tuple, range)):
         return list(value)
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    elif not hasattr(value, "dtype") or not hasattr(value, "tobytes"):
-        value = list(value)
-    if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
-        import numpy as np
-
-        value = np.asarray(value)
-    return value
+    if is_tensor(value):
+        return host_array(value)
+    if not hasattr(value, "dtype") or not hasattr(value, "tobytes"):
+        return list(value)
+    return value if hasattr(value, "__array_interface__") else host_array(value)

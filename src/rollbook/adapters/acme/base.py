@@ -13,6 +13,8 @@ import abc
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rollbook.values.arrays import host_array, is_tensor
+
 __all__ = [
     "Logger",
     "LoggerLabel",
@@ -50,14 +52,8 @@ class NoOpLogger(Logger):
 
 def tensor_to_numpy(value: Any) -> Any:
     """The numpy array of a tensor (of torch, TensorFlow or JAX; one that requires grad too); else the value itself."""
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-    if hasattr(value, "numpy"):
-        return value.numpy()
-    if type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
-        import numpy as np
-
-        return np.asarray(value)
+    if is_tensor(value) or hasattr(value, "numpy") or type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        return host_array(value)
     return value
 
 

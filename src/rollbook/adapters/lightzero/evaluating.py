@@ -145,11 +145,6 @@ class _Watch:
 def _number(value: Any) -> Any:
     """A 0-d or one-element array, tensor or number as a number."""
     number = scalar_of(value)
-    if number is None and hasattr(value, "item"):
-        try:
-            return value.item()
-        except (ValueError, RuntimeError):
-            return value
     return value if number is None else number
 
 

@@ -18,6 +18,7 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.protocols import Row, RunInfo
 from rollbook.values import flatten, scalar_of
+from rollbook.values.arrays import host_array
 
 __all__ = ["EventWriter", "clock_of", "sinks_of"]
 
@@ -243,9 +244,8 @@ class EventWriter:
     ) -> None:
         """A picture becomes a file of the run."""
         del walltime
-        import numpy as np
 
-        image = np.asarray(img_tensor.detach().cpu() if hasattr(img_tensor, "detach") else img_tensor)
+        image = host_array(img_tensor)
         axes = [dataformats.upper().index(axis) for axis in "HWC" if axis in dataformats.upper()]
         if image.ndim == len(axes):
             image = image.transpose(axes)
@@ -316,9 +316,7 @@ def _binned(values: Any) -> Any:
 
     if isinstance(values, Histogram):
         return values
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    array = np.asarray(values, dtype=np.float64).ravel()
+    array = host_array(values).astype(np.float64, copy=False).ravel()
     array = array[np.isfinite(array)]
     if not array.size:
         return None
@@ -335,9 +333,8 @@ def _binned(values: Any) -> Any:
 
 def _films(tensor: Any, dataformats: str = "NTCHW") -> Any:
     """[n, t, c, h, w] (or [t, c, h, w]), or its axes as `dataformats` names them, as n films [t, h, w, c]."""
-    import numpy as np
 
-    films = np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
+    films = host_array(tensor)
     if films.ndim == 4:
         films = films[None]
     if films.ndim != 5:

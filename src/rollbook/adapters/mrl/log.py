@@ -22,11 +22,13 @@ from rollbook.adapters.mrl.frame import FirstSeen, frame_of
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.saved import SavedRun
-from rollbook.adapters.mrl.tensors import as_array, mean_of, zeros
+from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.capture.samples.content import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, host_tensor
+from rollbook.values.devices import copy_on_device, is_deferred
 
 __all__ = ["Log", "log_to_df"]
 
@@ -185,7 +187,7 @@ class Log(Callback):
         """Keep the rewards as they are before modification."""
         state = self.environment.batch_state
         rewards = state.rewards
-        state.rewards_final = rewards.detach().clone() if hasattr(rewards, "detach") else rewards + 0
+        state.rewards_final = copy_on_device(rewards)
         self._guard("rewards", lambda: self._take_rewards(state.samples, rewards))
 
     def after_reward_modification(self) -> None:
@@ -285,7 +287,7 @@ class Log(Callback):
         self.update_metric("bs", n)
 
     def _take_rewards(self, samples: Sequence[Any], rewards: Any) -> None:
-        values = as_array(rewards)
+        values = host_array(rewards)
         self._update_or_skip("rewards", mean_of(values))
         if values.shape[:1] == (len(samples),):
             for sample, reward in zip(samples, values.tolist(), strict=True):
@@ -326,7 +328,7 @@ class Log(Callback):
                 f"batch {self.iterations} has no {term!r}, which is a term of the log; it is missing there",
             )
             return None
-        values = as_array(found) if hasattr(found, "shape") else found
+        values = host_array(found) if hasattr(found, "shape") else found
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
             one = scalar_of(values)
             return [values if one is None else one] * n
@@ -496,12 +498,10 @@ def _plain(value: Any) -> Any:
     """A metric as it is kept: a number or a text of its own; a tensor on a device stays where it is."""
     if isinstance(value, str) or value is None:
         return value
-    if hasattr(value, "detach"):
-        value = value.detach()
-        if getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
-            return value.clone()
+    if is_deferred(value):
+        return copy_on_device(value)
     number = scalar_of(value)
-    return number if number is not None else value
+    return number if number is not None else host_tensor(value)
 
 
 def _shown(value: Any) -> str:
@@ -509,7 +509,7 @@ def _shown(value: Any) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    number = scalar_of(value.cpu() if hasattr(value, "cpu") else value)
+    number = scalar_of(host_tensor(value))
     if number is None:
         return str(value)
     return str(number) if type(number) is int else f"{number:.3f}"

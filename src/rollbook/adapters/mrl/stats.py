@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.adapters.mrl.callback import Callback
-from rollbook.adapters.mrl.tensors import as_array
 from rollbook.errors import BadInput
+from rollbook.values.arrays import host_array
 
 __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
 
@@ -41,7 +41,7 @@ class StatsCallback(Callback):
         import numpy as np
 
         state = self.environment.batch_state
-        values = as_array(state[self.batch_attribute])
+        values = host_array(state[self.batch_attribute])
         if self.grabname is None:
             return values
         wanted = {self.grabname, f"{self.grabname}_buffer"} if self.include_buffer else {self.grabname}

@@ -7,8 +7,9 @@ from typing import Any
 
 from rollbook._optional import need
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, is_tensor
 
-__all__ = ["HAS_TORCH", "as_array", "mean_of", "to_device", "torch_or_none", "zeros"]
+__all__ = ["HAS_TORCH", "mean_of", "to_device", "torch_or_none", "zeros"]
 
 HAS_TORCH = find_spec("torch") is not None
 
@@ -43,22 +44,10 @@ def zeros(n: int) -> Any:
     return np.zeros(n, np.float32)
 
 
-def as_array(value: Any) -> Any:
-    """A numpy array of a tensor, a list or a number; tensors are detached and copied to the host."""
-    import numpy as np
-
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":  # numpy has no such type; every value fits a float32
-            value = value.float()
-        value = value.numpy()
-    return np.asarray(value)
-
-
 def mean_of(value: Any) -> float | None:
     """The mean of an array or tensor of numbers, a number itself; None if it is empty or holds no numbers."""
-    number = scalar_of(value) if not hasattr(value, "detach") else None
+    number = scalar_of(value) if not is_tensor(value) else None
     if number is not None:
         return float(number)
-    array = as_array(value)
+    array = host_array(value)
     return float(array.mean()) if array.size and array.dtype.kind in "biuf" else None

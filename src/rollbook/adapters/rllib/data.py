@@ -11,6 +11,7 @@ import json
 import math
 
 from rollbook.values import flatten, scalar_of
+from rollbook.values.described import JsonData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class EpisodeData:
             metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce)
 
     def _storable(self, name: str, value: Any) -> Any:
-        kept, odd = _json(value, 0)
+        walk = JsonData()
+        kept, odd = walk(value), walk.odd
         if odd is not None and self._count is not None:
             self._count(
                 f"rllib/object_in/{name}",
@@ -216,29 +218,3 @@ def _array(numbers: list[float]) -> Any:
     import numpy as np
 
     return np.asarray(numbers)
-
-
-def _json(value: Any, depth: int) -> tuple[Any, Any]:
-    """`value` as JSON data, and the first thing in it that had to become a repr (or None)."""
-    if isinstance(value, str) or value is None:
-        return value, None
-    number = scalar_of(value) if not isinstance(value, (list, tuple, dict)) else None
-    if number is not None:
-        return (None if isinstance(number, float) and not math.isfinite(number) else number), None
-    if hasattr(value, "tolist"):
-        return _json(value.tolist(), depth)
-    odd: Any = None
-    if depth < 12 and isinstance(value, (list, tuple, set, frozenset)):
-        items = []
-        for item in value:
-            kept, strange = _json(item, depth + 1)
-            items.append(kept)
-            odd = strange if odd is None else odd
-        return items, odd
-    if depth < 12 and hasattr(value, "items"):
-        entries = {}
-        for key, item in value.items():
-            entries[str(key)], strange = _json(item, depth + 1)
-            odd = strange if odd is None else odd
-        return entries, odd
-    return repr(value), value

@@ -12,6 +12,7 @@ import time
 
 from rollbook.adapters._run import clean_name
 from rollbook.errors import BadInput, NotARun, RunExists, RunIsLive, RunNotFound
+from rollbook.values.described import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,21 +149,4 @@ def plain_config(config: Any) -> dict[str, Any]:
         config = to_dict()
     if not hasattr(config, "items"):
         return {}
-    found = _plain(config, 0)
-    return found if isinstance(found, dict) else {}
-
-
-def _plain(value: Any, depth: int) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        return f"{value.__module__}.{value.__qualname__}"
-    if depth < 8 and hasattr(value, "items") and hasattr(value, "keys"):
-        return {str(key): _plain(inner, depth + 1) for key, inner in value.items() if key != "__trial_info__"}
-    if depth < 8 and isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(inner, depth + 1) for inner in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist(), depth + 1) if depth < 8 else repr(value)
-    import re
-
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
+    return {str(key): described(value) for key, value in config.items() if key != "__trial_info__"}

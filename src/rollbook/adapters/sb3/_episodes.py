@@ -82,7 +82,7 @@ class EpisodeTracker:
         return found
 
     def _episode(self, i: int, info: Mapping[str, Any], reported: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        columns = {str(key): _plain(value) for key, value in reported.items() if key not in _OF_MONITOR}
+        columns = {str(key): _item(value) for key, value in reported.items() if key not in _OF_MONITOR}
         truncated = bool(info.get("TimeLimit.truncated", False))
         columns.update(
             {
@@ -124,7 +124,7 @@ def _reward_source(env: Any) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _item(value: Any) -> Any:
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "size", 1) == 1:
         return item()

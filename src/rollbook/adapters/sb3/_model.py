@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 
-from rollbook.values import scalar_of
+from rollbook.values.described import Described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from rollbook.values.walk import Place
 
 __all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
 
@@ -55,27 +57,26 @@ def describe(model: Any) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, dict) and depth < 4:
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and depth < 4:
-        return [_plain(item, depth + 1) for item in value]
-    number = scalar_of(value)
-    if number is not None:
-        return number
-    if isinstance(value, type) or inspect.isfunction(value):
-        return value.__name__
-    if hasattr(value, "forward"):  # a network
-        return type(value).__name__
-    if callable(value):  # a schedule: a function of the remaining progress
-        try:
-            return _plain(value(1.0), depth + 1)
-        except Exception:
+class _Settings(Described):
+    """Networks and other objects by the name of their class, schedules by their value at the start of training."""
+
+    deepest = 4
+
+    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+        if isinstance(value, type) or inspect.isfunction(value):
+            return value.__name__
+        if hasattr(value, "forward"):  # a network
             return type(value).__name__
-    text = str(value)
-    return text if " at 0x" not in text else type(value).__name__
+        if callable(value):  # a schedule: a function of the remaining progress
+            try:
+                return self.value(value(1.0), place, above)
+            except Exception:
+                return type(value).__name__
+        text = str(value)
+        return text if " at 0x" not in text else type(value).__name__
+
+
+_plain = _Settings()
 
 
 class GradientSteps:

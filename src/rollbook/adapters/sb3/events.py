@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rollbook.adapters._pixels import host_array
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class TensorBoardOutputFormat(_Base):
         elif isinstance(value, HParam):
             self._hparams(value)
         elif self.compat and not isinstance(value, (bool, int, float)):
-            if hasattr(value, "detach") or (hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")):
+            if is_tensor(value) or (hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")):
                 writer.add_histogram(key, host_array(value), step)
             elif (number := scalar_of(value)) is not None:
                 writer.add_scalar(key, number, step)

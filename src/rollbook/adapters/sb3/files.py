@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters.sb3._host import RICH, KVWriter, excluded_from, unsupported
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_tensor, is_tensor
+from rollbook.values.described import json_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class JSONOutputFormat(KVWriter):
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one line."""
         found = _kept(key_values, key_excluded, "json", self.compat)
-        row = {key: _plain(value) for key, value in found.items()}
+        row = {key: json_data(value) for key, value in found.items()}
         if row:
             self.file.write(json.dumps(row, allow_nan=False) + "\n")
             self.file.flush()
@@ -112,24 +113,9 @@ def _cell(value: Any) -> Any:
     number = scalar_of(value)
     if number is None:
         return _as_list(value)
-    return number if hasattr(value, "detach") else value  # numpy's own text has the digits of its own precision
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (str, bool)) or value is None:
-        return value
-    number = scalar_of(value)
-    if number is not None:
-        return None if isinstance(number, float) and not math.isfinite(number) else number
-    listed = _as_list(value)
-    if isinstance(listed, (list, tuple)):
-        return [_plain(item) for item in listed]
-    if isinstance(listed, dict):
-        return {str(key): _plain(item) for key, item in listed.items()}
-    return str(listed)
+    return number if is_tensor(value) else value  # numpy's own text has the digits of its own precision
 
 
 def _as_list(value: Any) -> Any:
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
+    value = host_tensor(value)
     return value.tolist() if hasattr(value, "tolist") else value

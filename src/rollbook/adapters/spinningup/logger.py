@@ -29,6 +29,7 @@ from rollbook.adapters.spinningup.naming import colorize
 from rollbook.adapters.spinningup.serialization import config_text, convert_json
 from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
 from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.values.arrays import without_graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -307,8 +308,7 @@ class EpochLogger(Logger):
     def store(self, **kwargs: Any) -> None:
         """Keep numbers, arrays or tensors for the statistics of this epoch; each goes to the run at once, too."""
         for key, value in kwargs.items():
-            if hasattr(value, "detach"):
-                value = value.detach()  # the graph behind a loss is not ours to keep alive
+            value = without_graph(value)  # the graph behind a loss is not ours to keep alive
             stored = self.epoch_dict.get(key)
             if stored is None:
                 stored = self.epoch_dict[key] = []

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-import re
+
+from rollbook.values.walk import Walk, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    from rollbook.values.walk import Place
 
 __all__ = ["config_text", "convert_json", "is_json_serializable"]
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _DEEPEST = 8
 _LARGEST_ARRAY = 256
 
@@ -34,57 +37,53 @@ def convert_json(obj: Any) -> Any:
     their text without memory addresses, or, if they have attributes, {text: attributes}; an object that contains itself
     becomes "<cycle>" where it comes up again.
     """
-    return _convert(obj, ())
+    return _Converted()(obj)
 
 
-def _convert(obj: Any, above: tuple[int, ...]) -> Any:
-    if obj is None or isinstance(obj, (bool, str)):
-        return obj
-    if isinstance(obj, int):
-        return int(obj)
-    if isinstance(obj, float):
-        return float(obj) if math.isfinite(obj) else str(float(obj))
-    if id(obj) in above:
+class _Converted(Walk):
+    deepest = _DEEPEST - 1
+
+    def atom(self, value: Any, place: Place) -> Any:
+        return str(value) if isinstance(value, (float, bytes)) and not _is_finite(value) else value
+
+    def parts(self, value: Any) -> Iterable[tuple[Any, Any]] | None:
+        return value.items() if isinstance(value, dict) else None
+
+    def sequence(self, items: Iterable[Any], place: Place, above: tuple[int, ...]) -> Any:
+        plain = super().sequence(items, place, above)
+        return sorted(plain, key=str) if isinstance(items, (set, frozenset)) else plain
+
+    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+        if array.size > _LARGEST_ARRAY:
+            return f"array of shape {tuple(array.shape)}, {array.dtype}"
+        return self.value(array.tolist(), place, above)
+
+    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+        name = getattr(value, "__name__", None)
+        if isinstance(name, str):
+            return name if "lambda" not in name else text_of(value)
+        text = text_of(value)
+        attributes = getattr(value, "__dict__", None) or {}
+        public = {key: inner for key, inner in attributes.items() if not str(key).startswith("_")}
+        if public and _says_more_in_parts(value, text):
+            return {text: self.mapping(public.items(), place, above)}
+        return text
+
+    def again(self, value: Any, place: Place, above: tuple[int, ...]) -> str:
         return "<cycle>"
-    if len(above) >= _DEEPEST:
-        return _text(obj)
-    above = (*above, id(obj))
-    if isinstance(obj, dict):
-        return {str(key) if not isinstance(key, str) else key: _convert(value, above) for key, value in obj.items()}
-    if isinstance(obj, (list, tuple)):
-        return [_convert(item, above) for item in obj]
-    if isinstance(obj, (set, frozenset)):
-        return sorted((_convert(item, above) for item in obj), key=str)
-    if hasattr(obj, "dtype") and hasattr(obj, "tolist"):
-        size = getattr(obj, "size", None)
-        count = size if isinstance(size, int) else obj.numel() if hasattr(obj, "numel") else 0
-        return (
-            _convert(obj.tolist(), above)
-            if count <= _LARGEST_ARRAY
-            else f"array of shape {tuple(obj.shape)}, {obj.dtype}"
-        )
-    name = getattr(obj, "__name__", None)
-    if isinstance(name, str):
-        return name if "lambda" not in name else _text(obj)
-    attributes = getattr(obj, "__dict__", None)
-    text = _text(obj)
-    public = {key: value for key, value in (attributes or {}).items() if not str(key).startswith("_")}
-    if public and _says_more_in_parts(obj, text):
-        return {text: _convert(public, above)}
-    return text
+
+    def refused(self, value: Any, place: Place) -> str:
+        return text_of(value)
+
+
+def _is_finite(value: float | bytes) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _says_more_in_parts(obj: Any, text: str) -> bool:
     """Whether the attributes of an object belong in a configuration: not those of networks, nor of our own objects."""
     ours = type(obj).__module__.partition(".")[0] == "rollbook"
     return not ours and "\n" not in text and not hasattr(obj, "forward")
-
-
-def _text(obj: Any) -> str:
-    try:
-        return _ADDRESS.sub("", str(obj))
-    except Exception:
-        return f"<{type(obj).__name__}>"
 
 
 def config_text(config: Any) -> str:

@@ -7,6 +7,8 @@ import os
 import sys
 from importlib import import_module
 
+from rollbook.values.arrays import host_array
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,12 +94,10 @@ def as_samples(stored: Any) -> NDArray[np.float64]:
         return np.concatenate([item.reshape(-1) for item in stored]).astype(np.float64, copy=False)
     parts = []
     for item in stored:
-        if hasattr(item, "detach"):
-            item = item.detach().cpu()
         if isinstance(item, (list, tuple)):
             parts.append(as_samples(item))
         else:
-            parts.append(np.asarray(item, dtype=np.float64).reshape(-1))
+            parts.append(host_array(item).astype(np.float64, copy=False).reshape(-1))
     return np.concatenate(parts) if parts else np.zeros(0)
 
 

@@ -12,10 +12,11 @@ import os
 import time
 
 from rollbook._optional import need
-from rollbook.adapters._pixels import as_frames, as_picture, as_rgb, host_array
+from rollbook.adapters._pixels import as_frames, as_picture, as_rgb
 from rollbook.adapters.tensorboard import plugins
 from rollbook.tensorboard_events import Messages, default_edges
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import json
 import wave
 
 from rollbook._optional import need
-from rollbook.adapters._pixels import host_array
 from rollbook.values import scalar_of
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import math
 import os
 
 from rollbook._optional import need
-from rollbook.adapters._pixels import host_array
+from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

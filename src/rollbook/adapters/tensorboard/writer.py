@@ -320,7 +320,8 @@ class SummaryWriter(FileVerbs):
         dataformats: str = "NTCHW",
     ) -> None:
         """A film [n, time, channels, height, width], uint8 or floats in [0, 1]; several stand side by side."""
-        from rollbook.adapters._pixels import as_frames, as_uint8, host_array
+        from rollbook.adapters._pixels import as_frames, as_uint8
+        from rollbook.values.arrays import host_array
 
         global_step, walltime = self._place(global_step, walltime)
 
@@ -610,6 +611,6 @@ def _stacked(pictures: Sequence[Any]) -> Any:
     """Pictures of one size as one array."""
     import numpy as np
 
-    from rollbook.adapters._pixels import host_array
+    from rollbook.values.arrays import host_array
 
     return np.stack([host_array(picture) for picture in pictures])

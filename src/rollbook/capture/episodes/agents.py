@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
-from rollbook.capture.plain import UNSTORABLE
 from rollbook.values import scalar_of
+from rollbook.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ info = {"data": {"running": {"speed": 0.7}, "final": {"parts_made": 12}},     # 
 from __future__ import annotations
 
 from rollbook.capture.ledger import Tally
-from rollbook.capture.plain import UNSTORABLE, flat, is_array, plain
 from rollbook.errors import BadInput
 from rollbook.values import flatten, scalar_of
+from rollbook.values.arrays import is_array
+from rollbook.values.storable import UNSTORABLE, flat, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

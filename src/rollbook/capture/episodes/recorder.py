@@ -19,9 +19,9 @@ from rollbook.capture.episodes.schedule import Schedule
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.steps import StepChunks
 from rollbook.capture.ledger import TOTAL, RewardLedger
-from rollbook.capture.plain import UNSTORABLE, plain
 from rollbook.errors import LoggingFailed
 from rollbook.values import scalar_of
+from rollbook.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ Nothing here raises for odd data.
 
 from __future__ import annotations
 
-from rollbook.capture.plain import ATOMS, UNSTORABLE, flat, is_array
 from rollbook.clocks import now
+from rollbook.values.arrays import is_array
+from rollbook.values.storable import UNSTORABLE, flat
+from rollbook.values.walk import ATOMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.foreign import is_foreign
+from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray[
     Raises:
       BadInput: while iterating: it is no film, or a frame differs in shape from the first.
     """
-    if hasattr(frames, "detach") or (hasattr(frames, "shape") and hasattr(frames, "dtype")):
+    if is_tensor(frames) or (hasattr(frames, "shape") and hasattr(frames, "dtype")):
         frames = _array(frames)
         grey = frames.ndim == 3 and frames.shape[0 if channels_first else 2] not in _CHANNELS
         if frames.ndim != 4 and not grey:
@@ -123,14 +124,8 @@ def _from_pillow(image: Any) -> Any:
 
 
 def _array(image: Any) -> Any:
-    import numpy
-
-    if hasattr(image, "detach"):
-        image = image.detach().cpu()
-        if str(getattr(image, "dtype", "")) == "torch.bfloat16":
-            image = image.float()
     try:
-        return numpy.asarray(image)
+        return host_array(image)
     except (TypeError, ValueError) as err:
         if is_foreign(err):
             raise

@@ -16,12 +16,16 @@ from collections.abc import Mapping, Sequence, Set
 
 from rollbook.capture.origin.secrets import HIDDEN, hidden
 from rollbook.errors import BadInput
+from rollbook.files import replacing
 from rollbook.foreign import is_foreign
+from rollbook.values.walk import Walk, named_parts, repr_of, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from rollbook.values.walk import Place
 
 __all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
 
@@ -48,12 +52,12 @@ def plain(config: Any) -> tuple[dict[str, Any], list[str]]:
     Raises:
       BadInput: the configuration as a whole is no set of named values.
     """
-    return _walked(config, _Walk(json=True))
+    return _walked(config, _Configured(json=True))
 
 
 def literal(config: Any) -> tuple[dict[Any, Any], list[str]]:
     """The same as data that Python source can hold: tuples, sets, bytes, complex numbers and keys stay as they are."""
-    return _walked(config, _Walk(json=False))
+    return _walked(config, _Configured(json=False))
 
 
 def source(config: Any, *, formatted: bool = False) -> str:
@@ -84,22 +88,12 @@ def write_config_files(
     """
     for name, formatted in ((TOTAL, False), (FORMATTED, True)):
         path = os.path.join(folder, name)
-        beside = f"{path}.{os.urandom(4).hex()}.tmp"
         text = formatted_text if formatted and formatted_text is not None else source(config, formatted=formatted)
         former = os.path.join(folder, name.replace(".py", f".attempt_{attempt - 1}.py"))
         if attempt > 1 and not os.path.exists(former):
             _set_aside(path, former, text)
-        try:
-            with open(beside, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(beside, path)
-        except BaseException:
-            try:
-                os.unlink(beside)
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
-            raise
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _set_aside(path: str, former: str, text: str) -> None:
@@ -113,53 +107,47 @@ def _set_aside(path: str, former: str, text: str) -> None:
         os.replace(path, former)
 
 
-def _walked(config: Any, walk: _Walk) -> tuple[dict[Any, Any], list[str]]:
+def _walked(config: Any, walk: _Configured) -> tuple[dict[Any, Any], list[str]]:
     if config is None:
         return {}, []
-    fields = _fields(config)
-    if fields is None:
-        fields = _attributes(config)
-    if fields is None:
+    parts = named_parts(config)
+    if parts is None:
+        parts = _attributes(config)
+    if parts is None:
         raise BadInput(
             f"config={_short_repr(config)}: a configuration is a set of named values; found {type(config).__name__}. "
             "Pass a dict, dataclass, argparse namespace, pydantic model or anything like a mapping."
         )
-    data = walk.fields(fields, "", (id(config),))
-    return data, walk.report()
+    data = walk.mapping(parts, (), (id(config),))
+    places = walk.refused_places
+    return data, [f"{_named(places)}: no Python or JSON form, only the repr was kept"] if places else []
 
 
-class _Walk:
-    """One pass over a configuration."""
+class _Configured(Walk):
+    """One pass over a configuration, to what JSON can hold or to what Python source can.
+
+    Attributes:
+      refused_places: the places where only a repr could be kept, each with the type that stood there.
+    """
+
+    deepest = _DEEPEST
 
     def __init__(self, json: bool) -> None:
         self._json = json
-        self._refused: list[str] = []
         self._left = _MOST_NODES
+        self.refused_places: list[str] = []
 
-    def report(self) -> list[str]:
-        if not self._refused:
-            return []
-        return [f"{_named(self._refused)}: no Python or JSON form, only the repr was kept"]
+    def atom(self, value: Any, place: Place) -> Any:
+        if type(value) is int and self._json and value.bit_length() > _MOST_BITS:
+            return hex(value)
+        return repr(value) if self._json and type(value) is bytes else value
 
-    def fields(self, items: Iterable[tuple[Any, Any]], path: str, above: tuple[int, ...]) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
-        names: set[str] = set()
-        for name, inner in items:
-            key = self._key(name)
-            if self._json:
-                if _json_name(key) in names:  # 1 and "1" are one key in JSON
-                    key = f"{name!r} ({type(name).__name__})"
-                names.add(_json_name(key))
-            place = f"{path}.{key}" if path else str(key)
-            found[key] = _without_secret(key, self.value(inner, place, above))
-        return found
-
-    def _key(self, name: Any) -> Any:
+    def key(self, name: Any) -> Any:
         if isinstance(name, str):
             return str.__str__(name)
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
             return name
-        key = _Walk(json=False).value(name, "", ())
+        key = _Configured(json=False)(name)
         try:
             hash(key)
         except TypeError as raised:
@@ -168,57 +156,67 @@ class _Walk:
             return _short_repr(name)
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
-    def value(self, value: Any, path: str, above: tuple[int, ...]) -> Any:
-        kind = type(value)
-        if value is None or kind is bool or kind is float:
-            return value
-        if kind is int:
-            return hex(value) if self._json and value.bit_length() > _MOST_BITS else value
+    def mapping(self, parts: Iterable[tuple[Any, Any]], place: Place, above: tuple[int, ...]) -> dict[Any, Any]:
+        data: dict[Any, Any] = {}
+        names: set[str] = set()
+        for name, inner in parts:
+            key = self.key(name)
+            if self._json:
+                if _json_name(key) in names:  # 1 and "1" are one key in JSON
+                    key = f"{name!r} ({type(name).__name__})"
+                names.add(_json_name(key))
+            data[key] = _without_secret(key, self.value(inner, (place, key), above))
+        return data
+
+    def sequence(self, items: Iterable[Any], place: Place, above: tuple[int, ...]) -> Any:
+        plain_items = super().sequence(items, place, above)
+        return tuple(plain_items) if isinstance(items, tuple) else plain_items
+
+    def again(self, value: Any, place: Place, above: tuple[int, ...]) -> str:
+        return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
+
+    def other(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
         self._left -= 1
-        if id(value) in above:
-            return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
-        if len(above) > _DEEPEST or self._left < 0:
-            return self._refuse(value, path)
+        if self._left < 0:
+            return self.refused(value, place)
         try:
-            return self._other(value, path, (*above, id(value)))
+            return self._form(value, place, above)
         except Exception as raised:  # an accessor of the caller's object failed
             if is_foreign(raised):
                 raise
-            return self._refuse(value, path)
+            return self.refused(value, place)
 
-    def _other(self, value: Any, path: str, above: tuple[int, ...]) -> Any:
+    def _form(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
         kind = type(value)
-        if _is_enum(value) and not isinstance(value, (str, int, float)):
-            return _qualified(kind, value.name)
-        if isinstance(value, str):
-            return str.__str__(value)
         if isinstance(value, int):
-            return self.value(int.__int__(value), path, above)
+            return self.atom(int.__int__(value), place)
         if isinstance(value, float):
             return float.__float__(value)
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return repr(bytes(value)) if self._json else bytes(value)
+        if _is_enum(value):
+            return _qualified(kind, value.name)
         if isinstance(value, complex):
             return repr(complex(value)) if self._json else complex(value)
-        if not isinstance(value, type):
-            fields = _fields(value)
-            if fields is not None:
-                return self.fields(fields, path, above)
+        parts = named_parts(value)
+        if parts is not None:
+            return self.mapping(parts, place, above)
         if isinstance(value, Set):
-            inner = sorted((self.value(one, path, above) for one in value), key=_order)
+            inner = sorted((self.value(one, place, above) for one in value), key=_order)
             return inner if self._json else frozenset(inner) if isinstance(value, frozenset) else set(inner)
         if hasattr(value, "dtype") and hasattr(value, "tolist"):
-            return self._array(value, path, above)
+            return self.array(value, place, above)
         if isinstance(value, Sequence) and not isinstance(value, type):
-            items = [self.value(one, f"{path}.{i}", above) for i, one in enumerate(value)]
-            return tuple(items) if isinstance(value, tuple) else items
+            return self.sequence(value, place, above)
+        return self.rest(value, place, above)
+
+    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+        kind = type(value)
         if hasattr(value, "__fspath__"):
             return os.fsdecode(value)
         if hasattr(value, "func") and hasattr(value, "keywords") and callable(value):  # functools.partial
             return {
-                "partial": self.value(value.func, path, above),
-                "args": self.value(list(value.args), path, above),
-                "keywords": self.value(dict(value.keywords), path, above),
+                "partial": self.value(value.func, place, above),
+                "args": self.value(list(value.args), place, above),
+                "keywords": self.value(dict(value.keywords), place, above),
             }
         if callable(value):
             name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
@@ -229,25 +227,25 @@ class _Walk:
         if kind.__name__.endswith(("dtype", "DType")) or (kind.__module__ == "torch" and kind.__name__ == "device"):
             return str(value)
         if "." in kind.__qualname__ and "<locals>" not in kind.__qualname__:  # class Config: class net: …
-            fields = _attributes(value)
-            if fields is not None:
-                return self.fields(fields, path, above)
-        return self._refuse(value, path)
+            parts = _attributes(value)
+            if parts is not None:
+                return self.mapping(parts, place, above)
+        return self.refused(value, place)
 
-    def _array(self, value: Any, path: str, above: tuple[int, ...]) -> Any:
+    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
         size = 1
-        for length in value.shape:
+        for length in array.shape:
             size *= int(length)
         if size > _LARGEST_ARRAY:
-            self._refused.append(f"{path} ({size} numbers)")
-            return f"<{type(value).__name__} {value.dtype} {tuple(value.shape)}>"
-        inner = value.tolist()
-        if type(inner) is type(value):  # numpy.longdouble is its own item
+            self.refused_places.append(f"{where(place)} ({size} numbers)")
+            return f"<{type(array).__name__} {array.dtype} {tuple(array.shape)}>"
+        inner = array.tolist()
+        if type(inner) is type(array):  # numpy.longdouble is its own item
             return float(inner)
-        return self.value(inner, path, above)
+        return self.value(inner, place, above)
 
-    def _refuse(self, value: Any, path: str) -> str:
-        self._refused.append(f"{path} ({type(value).__qualname__})")
+    def refused(self, value: Any, place: Place) -> str:
+        self.refused_places.append(f"{where(place)} ({type(value).__qualname__})")
         return _short_repr(value)
 
 
@@ -278,45 +276,7 @@ def _named(places: list[str]) -> str:
     return ", ".join(places[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _fields(value: Any) -> Iterable[tuple[Any, Any]] | None:
-    """The names and values of anything that is made of named values, or None."""
-    kind = type(value)
-    if isinstance(value, dict):
-        return list(dict.items(value))
-    if isinstance(value, type):
-        return None
-    if isinstance(value, Mapping) or (hasattr(kind, "keys") and hasattr(kind, "__getitem__")):
-        return [(name, _item(value, name)) for name in value.keys()]  # noqa: SIM118  (iterating need not give keys)
-    for names in ("__dataclass_fields__", "__struct_fields__"):
-        if hasattr(kind, names):
-            return [(name, getattr(value, name)) for name in getattr(kind, names) if hasattr(value, name)]
-    if hasattr(kind, "__attrs_attrs__"):
-        return [(field.name, getattr(value, field.name)) for field in kind.__attrs_attrs__]
-    if hasattr(kind, "model_dump"):
-        return list(value.model_dump().items())
-    if hasattr(kind, "__fields__") and hasattr(kind, "dict"):  # pydantic 1
-        return list(value.dict().items())
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return list(zip(kind._fields, value, strict=True))
-    if kind.__name__ in ("Namespace", "SimpleNamespace") or any(
-        base.__module__ in ("argparse", "types") and base.__name__.endswith("Namespace") for base in kind.__mro__
-    ):
-        return list(vars(value).items())
-    if hasattr(kind, "flag_values_dict"):  # absl
-        return list(value.flag_values_dict().items())
-    return None
-
-
-def _item(value: Any, name: Any) -> Any:
-    try:
-        return value[name]
-    except Exception as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
-        if is_foreign(err):
-            raise
-        return f"<{type(err).__name__}>"
-
-
-def _attributes(config: Any) -> Iterable[tuple[Any, Any]] | None:
+def _attributes(config: Any) -> list[tuple[Any, Any]] | None:
     """The public values of a class that holds a configuration as attributes, of an instance of one, or of a module."""
     if isinstance(config, (str, bytes, int, float, complex, Sequence, Set)) or hasattr(config, "dtype"):
         return None
@@ -351,16 +311,7 @@ def _qualified(value: Any, name: str) -> str:
 
 
 def _short_repr(value: Any) -> str:
-    import re
-
-    try:
-        text = repr(value)
-    except Exception as err:
-        if is_foreign(err):
-            raise
-        text = f"<{type(value).__qualname__} whose repr failed: {type(err).__name__}>"
-    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)  # the same configuration reads the same in every run
-    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}…"
+    return repr_of(value, _LONGEST_REPR)
 
 
 def _order(value: Any) -> tuple[str, Any]:

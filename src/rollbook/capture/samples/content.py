@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from hashlib import blake2b
 
-from rollbook.capture.plain import on_host
+from rollbook.values.arrays import array_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def canonical(item: Any, depth: int = 0) -> bytes:
 
 
 def _other(item: Any, depth: int) -> bytes:
-    array = on_host(item)
+    array = array_or_none(item)
     if array is not None:
         if array.ndim == 0:
             return canonical(array.item(), depth + 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.capture.plain import UNSTORABLE, plain
 from rollbook.capture.samples.content import Contentless, canonical, fingerprint
 from rollbook.foreign import is_foreign
+from rollbook.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

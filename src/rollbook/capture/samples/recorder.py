@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 
-from rollbook.capture.plain import UNSTORABLE, on_host, plain
 from rollbook.capture.samples.content import fingerprint_of
 from rollbook.capture.samples.items import Items
 from rollbook.capture.samples.seen import Seen
@@ -20,6 +19,8 @@ from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.foreign import is_foreign
 from rollbook.values import flatten
+from rollbook.values.arrays import array_or_none
+from rollbook.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ class SampleLog:
 
     def _column(self, name: str, value: Any, n: int) -> Any:
         """n values of a column: an array as it is, anything else a list of plain data; None if it cannot be kept."""
-        array = None if isinstance(value, (str, bytes, list, tuple)) else on_host(value)
+        array = None if isinstance(value, (str, bytes, list, tuple)) else array_or_none(value)
         if array is not None and array.ndim:
             return array if len(array) == n else self._fitted(name, array.tolist(), n)
         if not _is_column(value):
@@ -322,7 +323,7 @@ def _listed(items: Any) -> list[Any]:
         return items
     if isinstance(items, (str, bytes)) or hasattr(items, "keys"):
         return [items]
-    array = on_host(items)
+    array = array_or_none(items)
     if array is not None and array.ndim:
         return list(array)
     try:

@@ -1,18 +1,12 @@
-"""What can be logged, and what a sink can receive.
-
-Numbers stay numbers (`float`, `int`, `bool`) and text stays `str`. The classes below are the other kinds. They are
-plain and light: this file is imported by the training process and needs no numpy.
-"""
+"""The kinds of value beside numbers and text: distributions, pictures and films, as a sink receives them."""
 
 from __future__ import annotations
 
-from rollbook.foreign import is_foreign
-
-__all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Video", "flatten", "scalar_of"]
+__all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Video"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 MAX_RAW_ARRAY = 4096
@@ -95,72 +89,3 @@ class Video(_Slots):
 
     def __init__(self, path: str, width: int, height: int, frames: int, fps: float) -> None:
         self.path, self.width, self.height, self.frames, self.fps = path, width, height, frames, fps
-
-
-def flatten(values: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested mappings with their names joined by "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
-
-    A mapping that contains itself ends at the second meeting (its `repr` becomes the leaf).
-    """
-    yield from _flatten(values, prefix, ())
-
-
-def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
-    above = (*above, id(values))
-    for name, value in values.items():
-        key = f"{prefix}{name}"
-        if not _is_mapping(value):
-            yield key, value
-        elif id(value) in above:
-            yield key, repr(value)
-        else:
-            yield from _flatten(value, f"{key}/", above)
-
-
-def _is_mapping(value: Any) -> bool:
-    try:
-        if not (hasattr(value, "items") and hasattr(value, "keys")):
-            return False
-        for _ in value.items():
-            break
-    except Exception as raised:  # an object that raises whatever it is asked for
-        if is_foreign(raised):
-            raise
-        return False
-    return True
-
-
-def scalar_of(value: Any) -> float | int | bool | None:
-    """The Python number that `value` stands for, or None if it is no single real number.
-
-    Knows Python's numbers, numpy's scalars and anything with one element and an `item` method that lies in host
-    memory (0-d arrays, CPU tensors). Does not look at devices: ask `is_deferred` of the journal first.
-    """
-    kind = type(value)
-    if kind is float or kind is int or kind is bool:
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, (bool, int, float)):
-        return float(value) if isinstance(value, float) else int(value)
-    item = getattr(value, "item", None)
-    if item is not None:
-        try:
-            value = item()
-        except (TypeError, ValueError, RuntimeError) as raised:
-            if is_foreign(raised):
-                raise
-            return None
-        kind = type(value)
-        if kind is float or kind is int or kind is bool:
-            return value  # type: ignore[no-any-return]
-    if isinstance(value, (complex, str, bytes, bytearray)):
-        return None
-    try:
-        if hasattr(value, "__index__"):
-            return int(value.__index__())
-        if hasattr(value, "__float__"):  # Decimal, Fraction, numpy.longdouble
-            return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
-        if is_foreign(raised):
-            raise
-        return None
-    return None

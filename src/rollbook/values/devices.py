@@ -6,6 +6,7 @@ Frameworks are recognised by what their arrays offer, never by importing them.
 from __future__ import annotations
 
 from rollbook.foreign import is_foreign
+from rollbook.values.arrays import host_array, without_graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def is_deferred(value: Any) -> bool:
 
 def copy_on_device(value: Any) -> Any:
     """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
-    detach = getattr(value, "detach", None)
-    if detach is not None:
-        value = detach()
+    value = without_graph(value)
     for name in ("clone", "copy"):
         method = getattr(value, name, None)
         if method is not None:
@@ -116,13 +115,7 @@ def _fetch_one(value: Any, single: bool) -> Any:
             return value.item()
         if single:
             return float(value)
-        for name in ("cpu", "get", "__array__"):
-            method = getattr(value, name, None)
-            if method is not None:
-                value = method()
-                break
-        numpy = getattr(value, "numpy", None)
-        return numpy() if numpy is not None else value
+        return host_array(value)
     except Exception as raised:
         if is_foreign(raised):
             raise

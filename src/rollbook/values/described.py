@@ -1,0 +1,66 @@
+"""Configurations and results of frameworks as data that JSON holds, for people to read and compare."""
+
+from __future__ import annotations
+
+import math
+
+from rollbook.values.walk import Walk, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.values.walk import Place
+
+__all__ = ["Described", "JsonData", "described", "json_data"]
+
+
+class Described(Walk):
+    """What an algorithm was made with: classes and functions by name, other objects by their text, no addresses."""
+
+    deepest = 8
+
+    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+        """See `Walk`."""
+        if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+            return f"{value.__module__}.{value.__qualname__}"
+        return text_of(value)
+
+    def refused(self, value: Any, place: Place) -> Any:
+        """See `Walk`."""
+        return text_of(value)
+
+
+class JsonData(Walk):
+    """Strict JSON: numbers that it lacks (NaN, infinities) are None; what has no form is its repr.
+
+    Attributes:
+      odd: the first value that became its repr, None if there was none.
+    """
+
+    def __init__(self) -> None:
+        self.odd: Any = None
+
+    def atom(self, value: Any, place: Place) -> Any:
+        """See `Walk`."""
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return self.refused(value, place) if isinstance(value, bytes) else value
+
+    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+        """See `Walk`."""
+        return self.value(array.tolist(), place, above)
+
+    def refused(self, value: Any, place: Place) -> Any:
+        """See `Walk`."""
+        self.odd = value if self.odd is None else self.odd
+        return repr(value)
+
+
+described = Described()
+"""A configuration as plain data; see the class."""
+
+
+def json_data(value: Any) -> Any:
+    """A value as strict JSON data; see `JsonData`."""
+    return JsonData()(value)
