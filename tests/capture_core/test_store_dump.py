@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollbook.capture import store_dump
-from rollbook.capture.running_stats import Blocks
 from rollbook.capture.store_dump import Store
+from rollbook.describe import Blocks, Pile
 
 
 def test_a_dump_gives_mean_population_std_median_and_n() -> None:
@@ -154,7 +154,7 @@ def test_beyond_the_bound_all_but_the_median_stay_exact(values: list[float], cut
     for size in [*cuts, len(values)]:
         folded.add(values[start : start + size])
         start += size
-    mean, std, median, low, high = store_dump._Pile((), folded).describe()
+    mean, std, median, low, high = Pile((), folded).describe()
     assert mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-9)
     assert std == pytest.approx(np.std(values), rel=1e-9, abs=1e-6)
     assert (low, high) == (min(values), max(values))
@@ -187,7 +187,7 @@ def test_nan_and_infinity_are_not_hidden_beyond_the_bound(bad: float) -> None:
     folded.add([1.0, 2.0])
     folded.add([bad])
     folded.add([3.0])
-    mean, std, _median, low, high = store_dump._Pile([4.0], folded).describe()
+    mean, std, _median, low, high = Pile([4.0], folded).describe()
     assert math.isnan(std)
     if math.isnan(bad):
         assert all(map(math.isnan, (mean, low, high)))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollbook.describe import EXACT_UP_TO
 from rollbook.errors import UnknownOption
 from rollbook.filters import Aggregate, Prefix, Select
-from rollbook.filters.aggregate import MOST_RAW_VALUES
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
 
@@ -109,10 +109,10 @@ def test_the_statistics_are_those_of_numpy(values):
 
 
 def test_memory_is_bounded_and_all_but_the_median_stay_exact(kept):
-    n = 3 * MOST_RAW_VALUES + 17
+    n = 3 * EXACT_UP_TO + 17
     aggregate = Aggregate(kept, "x")
     aggregate.write([Row(0.0, {}, {"x": float(i)}) for i in range(n)])
-    assert len(aggregate._piles["x"].kept) <= MOST_RAW_VALUES
+    assert len(aggregate._piles["x"].fresh) < EXACT_UP_TO
     aggregate.write([DUMP])
     (report,) = reports(kept)
     assert (report["x_min"], report["x_max"]) == (0.0, n - 1.0)
@@ -132,7 +132,7 @@ def test_a_refused_dump_across_the_thinning_of_values_can_be_repeated(kept):
 
     to = Failing()
     aggregate = Aggregate(to, "x")
-    some = [Row(0.0, {}, {"x": float(i)}) for i in range(MOST_RAW_VALUES - 3)]
+    some = [Row(0.0, {}, {"x": float(i)}) for i in range(EXACT_UP_TO - 3)]
     more = [*(Row(0.0, {}, {"x": float(i)}) for i in range(20)), DUMP]
     aggregate.write(some)
     state = json.dumps(aggregate.state())

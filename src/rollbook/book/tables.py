@@ -12,6 +12,7 @@ import pyarrow as pa
 from rollbook.book.axis import in_order
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.describe import histogram_of
 from rollbook.storage.columns import TIME, any_column, join_tables, plain_text, take_table
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import RESERVED
@@ -99,14 +100,13 @@ def binned(table: pa.Table, bins: int) -> pa.Table:
         name: table[name].to_pylist() for name in ("edges", "counts", "low", "high", "total", "total_squares")
     }
     for row, values in enumerate(raw):
-        cells = np.array([v for v in values or () if v is not None], dtype=np.float64)
-        cells = cells[np.isfinite(cells)]
-        if columns["counts"][row] or not len(cells):
+        if columns["counts"][row] or not values:
             continue
-        counts, edges = np.histogram(cells, bins=bins)
-        columns["counts"][row], columns["edges"][row] = counts.tolist(), edges.tolist()
-        columns["low"][row], columns["high"][row] = float(cells.min()), float(cells.max())
-        columns["total"][row], columns["total_squares"][row] = float(cells.sum()), float(np.square(cells).sum())
+        shape = histogram_of(np.array([value for value in values if value is not None]), bins)
+        if shape is not None:
+            columns["counts"][row], columns["edges"][row] = list(map(int, shape.counts)), list(shape.edges)
+            for name in ("low", "high", "total", "total_squares"):
+                columns[name][row] = getattr(shape, name)
     for name, new in columns.items():
         array, _ = any_column(new)
         table = table.set_column(table.column_names.index(name), name, array)

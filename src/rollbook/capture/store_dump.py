@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from os import getpid
 
-from rollbook.capture.running_stats import SAMPLE, Blocks, describe, new_buffer
+from rollbook.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buffer
 from rollbook.foreign import is_foreign
 from rollbook.journal.recovery import Turns
 from rollbook.values import flatten, scalar_of
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 
-EXACT_UP_TO = 2**17
-"""Values of one key between two dumps up to which the median is exact too."""
-
-_BLOCK = 4096  # values folded at a time: the loop waits a millisecond now and then, never thirty
+_BLOCK = 4096  # values of an array that are looked at together
 
 _LONGEST_WAIT = 5.0  # seconds that a dump waits for one of another thread
 
@@ -124,7 +121,7 @@ class Store:
             return {}
         try:
             cells = {key: self._cells.get(key) for key in chosen}
-            piles = {key: _Pile() if cell is None else self._look(key, cell) for key, cell in cells.items()}
+            piles = {key: Pile() if cell is None else self._look(key, cell) for key, cell in cells.items()}
             row: dict[str, float | int] = {}
             for key, pile in piles.items():
                 if pile.n:
@@ -186,10 +183,10 @@ class Store:
             if turn is not None:
                 self._turns.give(turn)
 
-    def _look(self, key: str, cell: _Cell) -> _Pile:
+    def _look(self, key: str, cell: _Cell) -> Pile:
         if cell.pending:
             self._fetch(key, cell)
-        return _Pile(cell.values[: len(cell.values)], cell.folded)
+        return Pile(cell.values[: len(cell.values)], cell.folded)
 
     def _fold(self, cell: _Cell) -> None:
         # Whoever finds another at work leaves the folding to the next value: `store` never waits.
@@ -261,24 +258,6 @@ class Store:
         self._cells = {}
 
 
-class _Pile:
-    """The values of one key as a dump finds them."""
-
-    __slots__ = ("folded", "fresh", "n")
-
-    def __init__(self, fresh: Any = (), folded: Blocks | None = None) -> None:
-        self.fresh = fresh
-        self.folded = folded
-        self.n = len(fresh) + (folded.n if folded is not None else 0)
-
-    def describe(self) -> tuple[float, float, float, float, float]:
-        if self.folded is None:
-            return describe(self.fresh)
-        whole = self.folded.copy()
-        whole.add(self.fresh)
-        return whole.describe()
-
-
 class _Cell:
     """One key: the values since the last dump, those folded already, and device values not yet fetched."""
 
@@ -291,14 +270,12 @@ class _Cell:
 
 
 def _fold(cell: _Cell) -> None:
-    """Fold the oldest values of a key, block by block."""
-    folded = cell.folded.copy() if cell.folded is not None else Blocks()
-    taken = 0
-    while len(cell.values) - taken >= EXACT_UP_TO:
-        folded.add(cell.values[taken : taken + _BLOCK])
-        taken += _BLOCK
-    cell.folded = folded
-    del cell.values[:taken]
+    """Fold the oldest values of a key; what others append meanwhile stands behind them."""
+    pile = Pile(cell.values[: len(cell.values)], cell.folded)
+    before = len(pile.fresh)
+    pile.fold()
+    cell.folded = pile.folded
+    del cell.values[: before - len(pile.fresh)]
 
 
 def _blocks(value: Any) -> Iterator[list[float]]:

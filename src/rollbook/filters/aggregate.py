@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rollbook.describe import Blocks, Pile, new_buffer
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
 from rollbook.filters._rows import row_from_json, row_to_json, value_from_json, value_to_json
@@ -17,14 +18,10 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["MOST_RAW_VALUES", "STATISTICS", "Aggregate", "Pile"]
+__all__ = ["STATISTICS", "Aggregate"]
 
 STATISTICS = ("mean", "std", "median", "max", "min")
 """What becomes of a matching key: `<key>_mean` and so on, in this order."""
-
-MOST_RAW_VALUES = 65_536
-"""Values of one key that are held until the next dump. Beyond it every second one is let go, and so on, evenly: the
-median is then of those that are left; mean, standard deviation, minimum and maximum stay those of all values."""
 
 
 class Aggregate(Filter):
@@ -98,8 +95,8 @@ class Aggregate(Filter):
             if isinstance(pile, _Last):
                 values[key] = pile.value
             else:
-                found = pile.statistics()
-                values.update((f"{key}_{name}", found[name]) for name in self._statistics)
+                described = _named(pile)
+                values.update((f"{key}_{name}", described[name]) for name in self._statistics)
         self._piles = {key: pile for key, pile in self._piles.items() if key not in set(keys)}
         clocks = at.clocks or (self._latest.clocks if self._latest is not None else {})
         return (Row(at.time, clocks, values, at.scope, at.writer, at.lane, at.seq, at.attempt),)
@@ -117,12 +114,12 @@ class Aggregate(Filter):
 
     def _save(self) -> dict[str, Any]:
         return {
-            "piles": [[key, pile.save()] for key, pile in self._piles.items()],
+            "piles": [[key, _to_json(pile)] for key, pile in self._piles.items()],
             "latest": None if self._latest is None else row_to_json(with_values(self._latest, {})),
         }
 
     def _load(self, saved: Mapping[str, Any]) -> None:
-        self._piles = {key: _pile_from(data) for key, data in saved.get("piles", ())}
+        self._piles = {key: _from_json(data) for key, data in saved.get("piles", ())}
         latest = saved.get("latest")
         self._latest = None if latest is None else row_from_json(latest)
 
@@ -135,93 +132,43 @@ class _Last:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def save(self) -> Any:
-        return {"last": value_to_json(self.value)}
+
+def _named(pile: Pile) -> dict[str, float]:
+    mean, std, median, low, high = pile.describe()
+    return {"mean": mean, "std": std, "median": median, "max": high, "min": low}
 
 
-class Pile:
-    """The numbers of one key since the last dump.
-
-    Attributes:
-      count: how many there are.
-    """
-
-    __slots__ = ("count", "high", "kept", "low", "mean", "squares", "stride")
-
-    def __init__(self) -> None:
-        self.kept: list[float] = []
-        self.stride = 1  # every stride-th value is kept
-        self.count = 0
-        self.mean = self.squares = 0.0  # squares: the sum of squared distances from the mean
-        self.low, self.high = math.inf, -math.inf
-
-    def add(self, value: float) -> None:
-        """Take a number in."""
-        if self.count % self.stride == 0:
-            if len(self.kept) >= MOST_RAW_VALUES:
-                self.kept = self.kept[::2]
-                self.stride *= 2
-            if self.count % self.stride == 0:
-                self.kept.append(value)
-        self.count += 1
-        distance = value - self.mean
-        self.mean += distance / self.count
-        self.squares += distance * (value - self.mean)
-        self.low, self.high = min(self.low, value), max(self.high, value)
-
-    def statistics(self) -> dict[str, float]:
-        """mean, std (of the population), median, max and min of at least one number."""
-        values = self.kept
-        if self.stride > 1:
-            mean, variance = self.mean, self.squares / self.count
-            low, high = self.low, self.high
-        elif all(map(math.isfinite, values)):
-            # All values are here, so use them: the running sums above round more.
-            mean = _mean(values)
-            variance = _sum([(value - mean) * (value - mean) for value in values]) / self.count
-            low, high = min(values), max(values)
-        else:
-            mean, variance, low, high = self._with_infinities(values)
-        return {
-            "mean": mean,
-            "std": math.sqrt(variance) if variance >= 0 else math.nan,
-            "median": _median(values),
-            "max": high,
-            "min": low,
-        }
-
-    @staticmethod
-    def _with_infinities(values: Sequence[float]) -> tuple[float, float, float, float]:
-        if any(map(math.isnan, values)):
-            return math.nan, math.nan, math.nan, math.nan
-        return sum(values), math.nan, min(values), max(values)
-
-    def size(self) -> tuple[Any, ...]:
-        """How much is on it, for `back_to`. Cheap."""
-        return len(self.kept), self.kept, self.stride, self.count, self.mean, self.squares, self.low, self.high
-
-    def back_to(self, size: tuple[Any, ...]) -> None:
-        """Take off what was added since it had that size."""
-        length, self.kept, self.stride, self.count, self.mean, self.squares, self.low, self.high = size
-        del self.kept[length:]  # thinning makes a new list, so the old one was only appended to
-
-    def save(self) -> Any:
-        """All of it as plain JSON data."""
-        return {
-            "kept": [value_to_json(value) for value in self.kept],
-            "stride": self.stride,
-            "count": self.count,
-            "sums": [value_to_json(value) for value in (self.mean, self.squares, self.low, self.high)],
-        }
+def _to_json(pile: Pile | _Last) -> Any:
+    """All of it as plain JSON data."""
+    if isinstance(pile, _Last):
+        return {"last": value_to_json(pile.value)}
+    folded = pile.folded
+    return {
+        "kept": [value_to_json(value) for value in (pile.fresh if folded is None else folded.sample.values)],
+        "stride": 1 if folded is None else 2**folded.sample.level,
+        "count": pile.n if folded is None else folded.n,
+        "sums": [] if folded is None else [value_to_json(getattr(folded, name)) for name in _SUMS],
+        "fresh": [] if folded is None else [value_to_json(value) for value in pile.fresh],
+    }
 
 
-def _pile_from(data: Mapping[str, Any]) -> Pile | _Last:
+_SUMS = ("mean", "squares", "low", "high")
+
+
+def _from_json(data: Mapping[str, Any]) -> Pile | _Last:
     if "last" in data:
         return _Last(value_from_json(data["last"]))
-    pile = Pile()
-    pile.kept = [value_from_json(value) for value in data["kept"]]
-    pile.stride, pile.count = data["stride"], data["count"]
-    pile.mean, pile.squares, pile.low, pile.high = (value_from_json(value) for value in data["sums"])
+    kept = new_buffer()
+    kept.extend(value_from_json(value) for value in data["kept"])
+    if data["stride"] == 1 and not data.get("fresh"):
+        return Pile(kept)
+    folded = Blocks()
+    folded.n = folded.sample.n = data["count"]
+    folded.sample.values, folded.sample.level = kept, data["stride"].bit_length() - 1
+    for name, value in zip(_SUMS, data["sums"], strict=True):
+        setattr(folded, name, value_from_json(value))
+    pile = Pile(folded=folded)
+    pile.fresh.extend(value_from_json(value) for value in data.get("fresh", ()))
     return pile
 
 
@@ -230,26 +177,3 @@ def _as_float(value: Any) -> float:
         return float(value)
     except OverflowError:  # an integer beyond the floats
         return math.inf if value > 0 else -math.inf
-
-
-def _sum(values: Sequence[float]) -> float:
-    try:
-        return math.fsum(values)
-    except OverflowError:  # finite numbers with a sum beyond the floats
-        return sum(values)
-
-
-def _mean(values: Sequence[float]) -> float:
-    mean = _sum(values) / len(values)
-    return mean if math.isfinite(mean) else _sum([value / len(values) for value in values])
-
-
-def _median(values: Sequence[float]) -> float:
-    if any(map(math.isnan, values)):
-        return math.nan
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    low, high = ordered[middle - 1], ordered[middle]
-    return low if low == high else low / 2 + high / 2

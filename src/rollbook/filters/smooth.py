@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from rollbook.describe import warm_average
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.filters._base import Filter, is_number, with_values
 from rollbook.filters.keys import pattern
@@ -80,9 +81,8 @@ class Smooth(Filter):
             return None
         average, c = self._series.get(key, (0.0, 0.0))
         if self._warm_up:
-            average = value * (1 - c) + average * c
-            self._series[key] = (average, c * 0.9 + self._coeff * 0.1)
-            return average
+            self._series[key] = warm_average(average, c, value, self._coeff)
+            return self._series[key][0]
         average = average * self._coeff + value * (1 - self._coeff)
         weight = c * self._coeff + (1 - self._coeff)
         self._series[key] = (average, weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollbook.describe import histogram_of
 from rollbook.values import MAX_RAW_ARRAY, Histogram
 from rollbook.values.arrays import host_array
 
@@ -15,14 +16,7 @@ __all__ = ["histogram_columns"]
 def histogram_columns(value: Any) -> dict[str, Any]:
     """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
     if isinstance(value, Histogram):
-        return {
-            "edges": [list(value.edges)],
-            "counts": [list(value.counts)],
-            "low": [value.low],
-            "high": [value.high],
-            "total": [value.total],
-            "total_squares": [value.total_squares],
-        }
+        return _columns(value)
     if isinstance(value, (list, tuple)) and len(value) <= MAX_RAW_ARRAY:
         return {"values": [[float(item) for item in value]]}
     import numpy as np
@@ -34,17 +28,19 @@ def histogram_columns(value: Any) -> dict[str, Any]:
         raise TypeError(f"its elements are {array.dtype}")
     if array.size <= MAX_RAW_ARRAY:
         return {"values": [array.tolist()]}
-    array = array.astype(np.float64, copy=False)
-    finite = array[np.isfinite(array)]
-    if not finite.size:
-        return {"values": [array[:MAX_RAW_ARRAY].tolist()]}
-    counts, edges = np.histogram(finite, bins=64)
+    binned = histogram_of(array)
+    if binned is None:
+        return {"values": [array[:MAX_RAW_ARRAY].astype(np.float64).tolist()]}
+    counts = [int(count) for count in binned.counts]
+    return {**_columns(binned), "counts": [counts], "non_finite": [int(array.size - binned.count)]}
+
+
+def _columns(binned: Histogram) -> dict[str, Any]:
     return {
-        "edges": [edges.tolist()],
-        "counts": [counts.tolist()],
-        "low": [float(finite.min())],
-        "high": [float(finite.max())],
-        "total": [float(finite.sum())],
-        "total_squares": [float(np.square(finite).sum())],
-        "non_finite": [int(array.size - finite.size)],
+        "edges": [list(binned.edges)],
+        "counts": [list(binned.counts)],
+        "low": [binned.low],
+        "high": [binned.high],
+        "total": [binned.total],
+        "total_squares": [binned.total_squares],
     }

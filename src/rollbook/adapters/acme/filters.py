@@ -14,7 +14,8 @@ from typing import Any
 
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.adapters.acme.statistics import Pile, RunningAverages, compiled
+from rollbook.adapters.acme.statistics import RunningAverages, add_all, compiled
+from rollbook.describe import Pile
 from rollbook.errors import BadInput
 
 __all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "SmoothingFilter", "TimeFilter"]
@@ -199,7 +200,7 @@ class AggregateFilter(_Filter):
             if value is None:
                 continue
             self._order[key] = None
-            if not (self._pattern.search(key) and self._piles.setdefault(key, Pile()).add(value)):
+            if not (self._pattern.search(key) and add_all(self._piles.setdefault(key, Pile()), value)):
                 self._last[key] = value
 
     def dump(self) -> None:
@@ -214,8 +215,10 @@ class AggregateFilter(_Filter):
             if key in self._last:
                 results[key] = self._last[key]
             pile = self._piles.get(key)
-            if pile is not None and pile.count:
-                results.update((f"{key}_{name}", number) for name, number in pile.statistics().items())
+            if pile is not None and pile.n:
+                mean, std, median, low, high = pile.describe()
+                named = {"mean": mean, "std": std, "median": median, "max": high, "min": low}
+                results.update((f"{key}_{name}", number) for name, number in named.items())
         self._to.write(results)
         self._order, self._piles, self._last = {}, {}, {}
         super().flush()  # a dump is asked for: a TimeFilter behind does not hold it back

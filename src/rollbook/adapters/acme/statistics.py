@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
+from rollbook.describe import Pile, warm_average
 from rollbook.errors import BadInput
-from rollbook.filters import aggregate
 from rollbook.values import scalar_of
 
-__all__ = ["Pile", "RunningAverages", "compiled"]
+__all__ = ["RunningAverages", "add_all", "compiled"]
 
 
 def compiled(asked: str, who: str) -> re.Pattern[str]:
@@ -49,40 +49,24 @@ class RunningAverages:
             return None
         average, c = self._series.get(key, (0.0, 0.0))
         try:
-            average = number * (1 - c) + average * c
+            self._series[key] = warm_average(average, c, number, self._coeff)
         except (ValueError, OverflowError):  # an array whose shape has changed; an integer beyond the floats
-            average, c = number, 0.0
-        self._series[key] = (average, c * 0.9 + self._coeff * 0.1)
-        return average
+            self._series[key] = (number, self._coeff * 0.1)
+        return self._series[key][0]
 
 
-class Pile:
-    """The values of one key since the last dump."""
-
-    def __init__(self) -> None:
-        self._pile = aggregate.Pile()
-
-    @property
-    def count(self) -> int:
-        """How many numbers there are."""
-        return self._pile.count
-
-    def add(self, value: Any) -> bool:
-        """Take a number, or every element of an array. False if it is neither."""
-        number = scalar_of(value)
-        if number is not None:
-            self._pile.add(float(number))
-            return True
-        array = _array(value)
-        if array is None:
-            return False
-        for element in array.ravel().tolist():
-            self._pile.add(float(element))
+def add_all(pile: Pile, value: Any) -> bool:
+    """Take a number, or every element of an array, onto a pile. False if it is neither."""
+    number = scalar_of(value)
+    if number is not None:
+        pile.add(float(number))
         return True
-
-    def statistics(self) -> dict[str, float]:
-        """mean, std (of the population), median, max and min, in this order."""
-        return self._pile.statistics()
+    array = _array(value)
+    if array is None:
+        return False
+    for element in array.ravel().tolist():
+        pile.add(float(element))
+    return True
 
 
 def _array(value: Any) -> Any:

@@ -15,9 +15,10 @@ from functools import wraps
 from typing import Any
 
 from rollbook.adapters.lightzero.counters import as_given
+from rollbook.describe import histogram_of
 from rollbook.errors import RollbookError
 from rollbook.protocols import Row, RunInfo
-from rollbook.values import flatten, scalar_of
+from rollbook.values import Histogram, flatten, scalar_of
 from rollbook.values.arrays import host_array
 
 __all__ = ["EventWriter", "clock_of", "sinks_of"]
@@ -309,26 +310,8 @@ def _add_other_verbs() -> None:
 
 
 def _binned(values: Any) -> Any:
-    """A histogram of any array, made as `log_histogram` makes it."""
-    import numpy as np
-
-    from rollbook.values import Histogram
-
-    if isinstance(values, Histogram):
-        return values
-    array = host_array(values).astype(np.float64, copy=False).ravel()
-    array = array[np.isfinite(array)]
-    if not array.size:
-        return None
-    counts, edges = np.histogram(array, bins=64)
-    return Histogram(
-        edges.tolist(),
-        counts.tolist(),
-        low=float(array.min()),
-        high=float(array.max()),
-        total=float(array.sum()),
-        total_squares=float(np.square(array).sum()),
-    )
+    """A histogram of any array, made as `log_histogram` makes it; None if none of its numbers is finite."""
+    return values if isinstance(values, Histogram) else histogram_of(host_array(values))
 
 
 def _films(tensor: Any, dataformats: str = "NTCHW") -> Any:

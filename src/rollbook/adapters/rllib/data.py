@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 
+from rollbook.describe import Sample
 from rollbook.values import flatten, scalar_of
 from rollbook.values.described import JsonData
 
@@ -22,7 +23,7 @@ __all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "t
 
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096
-"""Values of one episode that go into a native distribution; of longer episodes every second, fourth, … one."""
+"""Values of one episode that go into a native distribution; of longer episodes one of every two, four, …"""
 
 
 class EpisodeData:
@@ -66,9 +67,9 @@ class EpisodeData:
     def push(self, metrics_logger: Any) -> None:
         """Enter the episode into RLlib's metrics, so that its own outputs have it."""
         for name, numbers in self.running.items():
-            self._stats(metrics_logger, f"{name}_avg", numbers.total / numbers.n)
+            self._stats(metrics_logger, f"{name}_avg", numbers.total / numbers.sample.n)
             self._stats(metrics_logger, f"{name}_sum", numbers.total)
-            metrics_logger.log_value((HIST, name), _array(numbers.kept), reduce="item_series")
+            metrics_logger.log_value((HIST, name), _array(numbers.sample.values), reduce="item_series")
         for name, value in self.final.items():
             number = scalar_of(value)
             if number is not None:
@@ -101,22 +102,15 @@ class EpisodeData:
 
 
 class _Numbers:
-    """Sum and count of numbers, and at most `MOST_VALUES` of them at even distances."""
+    """The sum of numbers, and a sample of at most `MOST_VALUES` of them."""
 
-    __slots__ = ("_stride", "kept", "n", "total")
+    __slots__ = ("sample", "total")
 
     def __init__(self) -> None:
-        self.kept: list[float] = []
-        self.n, self.total, self._stride = 0, 0.0, 1
+        self.sample, self.total = Sample(MOST_VALUES), 0.0
 
     def add(self, number: float) -> None:
-        if self.n % self._stride == 0:
-            if len(self.kept) >= MOST_VALUES:
-                self._stride *= 2
-                self.kept = self.kept[::2]
-            if self.n % self._stride == 0:
-                self.kept.append(number)
-        self.n += 1
+        self.sample.add((number,))
         self.total += number
 
 
