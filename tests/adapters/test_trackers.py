@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters._trackers import Trackers
+from rollbook.bill import Bill
 from rollbook.errors import BadInput, RollbookWarning
 
 
@@ -78,7 +78,7 @@ class Mlflow:
 
 def test_every_dialect_gets_the_numbers_of_a_row_and_index_0_counts() -> None:
     old, new, wandb, writer, mlflow, calls = OldNeptune(), NewNeptune(), Wandb(), Writer(), Mlflow(), []
-    trackers = Trackers([None, old, new, wandb, writer, mlflow, lambda row, step: calls.append((step, row))], Counter())
+    trackers = Trackers([None, old, new, wandb, writer, mlflow, lambda row, step: calls.append((step, row))], Bill())
     assert len(trackers) == 6
     trackers.row({"loss": 0.5, "note": "text", "empty": None}, 0)
     assert old.calls == [("loss", 0, 0.5)]
@@ -91,14 +91,14 @@ def test_every_dialect_gets_the_numbers_of_a_row_and_index_0_counts() -> None:
 
 def test_a_row_without_a_step_is_sent_without_one() -> None:
     old, wandb = OldNeptune(), Wandb()
-    Trackers([old, wandb], Counter()).row({"loss": 0.5}, None)
+    Trackers([old, wandb], Bill()).row({"loss": 0.5}, None)
     assert old.calls == [("loss", 0.5)]
     assert wandb.rows == [(None, {"loss": 0.5})]
 
 
 def test_configurations_reach_those_that_take_one() -> None:
     old, new, wandb, mlflow = OldNeptune(), NewNeptune(), Wandb(), Mlflow()
-    Trackers([old, new, wandb, mlflow, Writer()], Counter()).config({"ac": {"hidden": [64, 64]}, "gamma": 0.9})
+    Trackers([old, new, wandb, mlflow, Writer()], Bill()).config({"ac": {"hidden": [64, 64]}, "gamma": 0.9})
     assert old.properties == {"ac.hidden": [64, 64], "gamma": 0.9}
     assert new.fields["config"] == {"ac.hidden": "[64, 64]", "gamma": 0.9}
     assert wandb.config == {"ac": {"hidden": [64, 64]}, "gamma": 0.9}
@@ -110,7 +110,7 @@ def test_a_tracker_that_fails_is_said_once_and_does_not_stop_the_others() -> Non
         raise ConnectionError("no network")
 
     wandb = Wandb()
-    count = Counter()
+    count = Bill()
     trackers = Trackers([broken, wandb], count)
     with pytest.warns(RollbookWarning, match="no network") as caught:
         trackers.row({"a": 1}, 1)
@@ -122,4 +122,4 @@ def test_a_tracker_that_fails_is_said_once_and_does_not_stop_the_others() -> Non
 
 def test_an_object_that_is_no_tracker_is_refused_by_name() -> None:
     with pytest.raises(BadInput, match=r"int.*log_metric"):
-        Trackers([3], Counter())
+        Trackers([3], Bill())

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from journal_reading import Read, read_frames, read_rows
+from rollbook.bill import Bill
 from rollbook.errors import LoggingFailed, RollbookWarning
-from rollbook.journal.bill import Bill
 from rollbook.journal.writer import Writer
 
 Open = Callable[..., Writer]

@@ -227,7 +227,7 @@ def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) 
 
 
 def test_without_a_run_module_verbs_warn_once_and_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.journal.bill import Bill
+    from rollbook.bill import Bill
     from rollbook.run import current
 
     monkeypatch.setattr(current, "opened", [])

@@ -6,19 +6,18 @@ Frameworks print their own tables, so a run that an adapter opens has no termina
 from __future__ import annotations
 
 import re
-import warnings
 import weakref
 
-from rollbook.errors import BadInput, LoggingFailed, RollbookWarning
+from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from rollbook.run.run import Run
 
-__all__ = ["Counter", "Users", "clean_name", "find_run", "takes_native_keys"]
+__all__ = ["Users", "clean_name", "find_run", "takes_native_keys"]
 
 
 def clean_name(text: object, default: str) -> str:
@@ -107,34 +106,3 @@ class Users:
         if not users and whole in self._opened:
             self._opened.discard(whole)
             whole.finish()
-
-
-class Counter:
-    """Counts what an adapter cannot do and says each cause once; through the run's bill where there is one."""
-
-    def __init__(self, run: Any = None) -> None:
-        self._run = run
-        self.counts: dict[str, int] = {}
-
-    def __call__(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Add n to `cause`. The first time, warn; under strict=True the run raises instead."""
-        first = cause not in self.counts
-        self.counts[cause] = self.counts.get(cause, 0) + n
-        if self._run is not None:
-            self._run.count(cause, n, message)
-        elif first and message:
-            warnings.warn(message, RollbookWarning, stacklevel=3)
-
-    def guard(self, cause: str, what: str, work: Callable[[], Any]) -> Any:
-        """Do `work`; whatever it raises is counted under `cause` and said once ("<what> failed: …")."""
-        try:
-            return work()
-        except Exception as err:
-            self.failed(cause, what, err)
-            return None
-
-    def failed(self, cause: str, what: str, err: Exception) -> None:
-        """What `guard` does with an exception, for loops where a call for each step would cost."""
-        if isinstance(err, LoggingFailed):
-            raise err
-        self(cause, message=f"{what} failed: {type(err).__name__}: {err}")

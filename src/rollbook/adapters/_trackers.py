@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from rollbook.adapters._run import Counter
+    from rollbook.bill import Bill
 
 __all__ = ["Trackers", "offers"]
 
@@ -39,7 +39,7 @@ class Trackers:
       BadInput: an object that speaks none of the dialects.
     """
 
-    def __init__(self, objects: Iterable[Any], count: Counter) -> None:
+    def __init__(self, objects: Iterable[Any], count: Bill) -> None:
         self._objects = [(tracker, _metrics_of(tracker)) for tracker in objects if tracker is not None]
         self._count = count
 

@@ -20,7 +20,7 @@ import weakref
 from functools import lru_cache
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import Counter
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 from rollbook.values import flatten
 
@@ -61,7 +61,7 @@ def log(target: Any, values: Mapping[str, Any], *, ordered: bool = True, **clock
             f"log({target!r:.100}, …): found a {type(target).__name__}, not a run. Pass what rollbook.init() returned, "
             "a scope of it, or the module rollbook for whichever run is current"
         )
-    count = Counter(target if callable(getattr(target, "count", None)) else None)
+    count = Bill(to=target if callable(getattr(target, "count", None)) else None)
     leaves = [(("value", name), value) for name, value in flatten(values)]
     leaves += [(("clock", name), value) for name, value in clocks.items()]
     traced = [value for _, value in leaves if isinstance(value, jax.core.Tracer)]
@@ -138,12 +138,12 @@ def _report(target: Any, err: Exception) -> None:
 
     if isinstance(err, LoggingFailed):  # strict=True asked for it
         raise err
-    count = Counter(target if callable(getattr(target, "count", None)) else None)
+    count = Bill(to=target if callable(getattr(target, "count", None)) else None)
     count("jax", message=f"a row from inside a JAX computation could not be logged: {type(err).__name__}: {err}")
 
 
 def _sorted(
-    leaves: list[tuple[_Named, Any]], count: Counter
+    leaves: list[tuple[_Named, Any]], count: Bill
 ) -> tuple[tuple[tuple[_Named, Any], ...], tuple[tuple[_Named, ...] | _Named, ...], list[Any]]:
     """(what is known while tracing, the names of each operand, the operands).
 
@@ -180,7 +180,7 @@ def _sorted(
     return tuple(static), tuple(groups), operands
 
 
-def _as_array(named: _Named, value: Any, count: Counter) -> Any:
+def _as_array(named: _Named, value: Any, count: Bill) -> Any:
     """The value as an array of booleans, integers or floats that numpy knows too; None (counted) if it is none."""
     from jax import dtypes
     from jax import numpy as jnp

@@ -16,7 +16,8 @@ import re
 from pathlib import Path
 
 from rollbook.adapters import _versions
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import find_run
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Backend:
         config = config or {}
         trainer = config.get("trainer") or {}
         self.run, self._owned = _run_for(project_name, experiment_name, trainer, run, dict(run_options or {}))
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._count.guard("config", "keeping the configuration", lambda: self._keep_config(config))
         self._dumps = [
             _Dumps(self.run, Path(folder), mode)
@@ -243,7 +244,7 @@ class _Dumps:
                 rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
             except json.JSONDecodeError:
                 if before is None:
-                    Counter(self._run)("verl_dumps", message=f"{path.name} is not whole; it was left out")
+                    Bill(to=self._run)("verl_dumps", message=f"{path.name} is not whole; it was left out")
                 continue  # still being written: the next step finds it whole
             self._taken[path.name] = stamp
             if rows:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol
 
-    from rollbook.journal.bill import Bill
+    from rollbook.bill import Bill
     from rollbook.journal.channel import Channel
     from rollbook.journal.lane import Lane, Receipt
     from rollbook.journal.stream import Stream

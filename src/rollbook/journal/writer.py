@@ -11,12 +11,12 @@ import json
 import os
 import time
 
+from rollbook.bill import Bill
 from rollbook.clocks import STANDARD, UNKNOWN, now
 from rollbook.errors import LoggingFailed
 from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal import liveness, mapping
-from rollbook.journal.bill import Bill
 from rollbook.journal.channel import Channel
 from rollbook.journal.device_values import DeviceValues
 from rollbook.journal.lane import NO_DESCRIPTOR, Lane

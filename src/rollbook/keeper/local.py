@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rollbook.bill import Bill
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +33,7 @@ class LocalSinks:
     ) -> None:
         self._run_folder, self._specs = os.fspath(run_folder), list(specs)
         self._sinks: Any = None
-        self._said: set[str] = set()
-        self._tell = say or _warn
+        self._bill = Bill(tell=say)
 
     def step(self) -> None:
         """Deliver what is new, about once a second."""
@@ -50,18 +51,5 @@ class LocalSinks:
         if self._sinks is None and self._specs:
             from rollbook.keeper.sinks import Sinks
 
-            self._sinks = Sinks(self._run_folder, self._specs, inline=True, say=self._say)
+            self._sinks = Sinks(self._run_folder, self._specs, inline=True, say=self._bill.say)
         return self._sinks is not None
-
-    def _say(self, cause: str, words: str) -> None:
-        if cause not in self._said:
-            self._said.add(cause)
-            self._tell(cause, words)
-
-
-def _warn(_cause: str, words: str) -> None:
-    import warnings
-
-    from rollbook.errors import RollbookWarning
-
-    warnings.warn(words, RollbookWarning, stacklevel=3)

@@ -15,6 +15,7 @@ import sys
 import time
 
 from rollbook import manifest
+from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
 from rollbook.journal.liveness import identity, same_place
 from rollbook.keeper.ballast import Ballast
@@ -93,6 +94,7 @@ class Keeper:
         self._writers = Writers(self.folder, clock)
         self._durable = Durable(self.folder, clock)
         self._ballast = Ballast(self.folder)
+        self._say = Bill(tell=self._note).say
         self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
         self._shipping = Shipping(self.folder, clock, self._say)
         self._ship_since: float | None = None
@@ -116,7 +118,6 @@ class Keeper:
         self._hurry_until: float | None = None
         self._vanished = False
         self._drain_seconds = _DRAIN_SECONDS
-        self._said: set[str] = set()
         self._state: dict[str, Any] = {}
         self._troubles: dict[str, Any] = {}
         self._thread: Any = None
@@ -541,11 +542,8 @@ class Keeper:
             self._state = state
             self._guard("state", lambda: write_json(state_path(self.folder), state))
 
-    def _say(self, cause: str, words: str) -> None:
-        """A line in data/keeper/log, once per cause."""
-        if cause in self._said:
-            return
-        self._said.add(cause)
+    def _note(self, _cause: str, words: str) -> None:
+        """A line in data/keeper/log."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
         try:
             with open(os.path.join(self._own_folder, "log"), "a", encoding="utf-8", errors="backslashreplace") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 
-from rollbook.journal.bill import Bill
+from rollbook.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import sys
 import time
 
 from rollbook import manifest
+from rollbook.bill import Bill
 from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import (
     BadInput,
@@ -24,7 +25,6 @@ from rollbook.errors import (
     suggesting,
 )
 from rollbook.journal import liveness
-from rollbook.journal.bill import Bill
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import (
     check_clock_list,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.bill import Bill
 
 __all__ = ["Dispatcher"]
 
@@ -22,7 +22,7 @@ class Dispatcher(Logger):
     def __init__(self, to: Sequence[Logger], serialize_fn: Callable[[LoggingData], Any] | None = None) -> None:
         self._to = list(to)
         self._serialize_fn = serialize_fn
-        self._said = Said("Dispatcher")
+        self._said = Bill(who="Dispatcher")
 
     @property
     def failures(self) -> dict[str, int]:
@@ -34,16 +34,20 @@ class Dispatcher(Logger):
         if self._serialize_fn is not None:
             values = self._serialize_fn(values)
         for place, logger in enumerate(self._to):
-            self._said.shielded(f"{type(logger).__name__}.write (logger {place})", logger.write, values)
+            self._guard("write", place, logger, logger.write, values)
 
     def close(self) -> None:
         """Close each logger."""
         for place, logger in enumerate(self._to):
-            self._said.shielded(f"{type(logger).__name__}.close (logger {place})", logger.close)
+            self._guard("close", place, logger, logger.close)
 
     def flush(self) -> None:
         """Make each logger that can hand on what it holds back."""
         for place, logger in enumerate(self._to):
             flush = getattr(logger, "flush", None)
             if flush is not None:
-                self._said.shielded(f"{type(logger).__name__}.flush (logger {place})", flush)
+                self._guard("flush", place, logger, flush)
+
+    def _guard(self, verb: str, place: int, logger: Logger, work: Callable[..., Any], *arguments: Any) -> None:
+        which = f"{type(logger).__name__}.{verb} (logger {place})"
+        self._said.guard(which, which, work, *arguments)

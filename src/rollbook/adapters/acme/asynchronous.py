@@ -7,8 +7,8 @@ import weakref
 from collections import deque
 from typing import Any
 
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 __all__ = ["AsyncLogger"]
@@ -60,7 +60,7 @@ class _Worker:
         self._to, self._queue_size = to, queue_size
         self._waiting: deque[Any] = deque()
         self._changed = threading.Condition()
-        self._said = Said("AsyncLogger")
+        self._said = Bill(who="AsyncLogger")
         self._finished = self._busy = False
         self.dropped = 0
         self._thread: threading.Thread | None = None
@@ -69,11 +69,11 @@ class _Worker:
         with self._changed:
             if self._finished:
                 self.dropped += 1
-                self._said.count("closed", "write() was called after close(); the record is dropped")
+                self._said.say("closed", "write() was called after close(); the record is dropped")
                 return
             if len(self._waiting) >= self._queue_size:
                 self.dropped += 1
-                self._said.count(
+                self._said.say(
                     "full", f"{self._queue_size} records wait and the logger behind is slower; new ones are dropped"
                 )
                 return
@@ -94,7 +94,7 @@ class _Worker:
                     self._changed.wait()
                 record = self._waiting.popleft()
                 self._busy = True
-            self._said.shielded("write", self._to.write, record)
+            self._said.guard("write", "write", self._to.write, record)
 
     def wait_until_empty(self) -> None:
         with self._changed:
@@ -108,4 +108,4 @@ class _Worker:
             self._thread.join()
 
     def shielded_close(self) -> None:
-        self._said.shielded("close", self._to.close)
+        self._said.guard("close", "close", self._to.close)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.bill import Bill
 
 __all__ = ["ConstantLogger"]
 
@@ -13,12 +13,12 @@ class ConstantLogger(Logger):
 
     def __init__(self, constant_data: LoggingData, to: Logger) -> None:
         self._constant_data, self._to = dict(constant_data), to
-        self._said = Said("ConstantLogger")
+        self._said = Bill(who="ConstantLogger")
 
     def write(self, data: LoggingData) -> None:
         """Hand on the constants and `data`."""
         for key in self._constant_data.keys() & data.keys():
-            self._said.count(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
+            self._said.say(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
         self._to.write({**self._constant_data, **data})
 
     def close(self) -> None:

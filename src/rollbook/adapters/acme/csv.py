@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rollbook.adapters._table import GrowingTable
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.adapters.acme.paths import process_path
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 __all__ = ["CSVLogger"]
@@ -106,7 +106,7 @@ class _CallersFile:
         self._file, self._flush_every = file, flush_every
         self._columns: list[str] | None = None
         self._rows = 0
-        self._said = Said("CSVLogger")
+        self._said = Bill(who="CSVLogger")
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ class _CallersFile:
             if not self._file.tell() and self._columns:
                 writer.writerow(self._columns)
         for key in data.keys() - set(self._columns):
-            self._said.count(
+            self._said.say(
                 str(key), f"the header of {self.name or 'the file'} has no column {key!r}; its values are not written"
             )
         if self._columns:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.bill import Bill
 from rollbook.values import flatten
 
 __all__ = ["FlattenDictLogger"]
@@ -22,7 +22,7 @@ class FlattenDictLogger(Logger):
 
     def __init__(self, logger: Logger, label: str = "Logs", raw_keys: Sequence[str] = ()) -> None:
         self._logger, self._label, self._raw_keys = logger, label, frozenset(raw_keys)
-        self._said = Said("FlattenDictLogger")
+        self._said = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
         """Hand on `values`, flat. Of two values that come to the same name, the later counts, and that is said once."""
@@ -30,7 +30,7 @@ class FlattenDictLogger(Logger):
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):
             if key in found:
-                self._said.count(key, f"two values of one record come to the name {key!r}; the later one counts")
+                self._said.say(key, f"two values of one record come to the name {key!r}; the later one counts")
             found[key] = value
         self._logger.write(found)
 

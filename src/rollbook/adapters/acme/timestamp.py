@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rollbook.adapters.acme._said import Said
 from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.bill import Bill
 
 __all__ = ["TimestampLogger"]
 
@@ -16,12 +16,12 @@ class TimestampLogger(Logger):
 
     def __init__(self, logger: Logger, timestamp_key: str, *, clock: Callable[[], float] = time.time) -> None:
         self._logger, self._key, self._clock = logger, timestamp_key, clock
-        self._said = Said("TimestampLogger")
+        self._said = Bill(who="TimestampLogger")
 
     def write(self, data: LoggingData) -> None:
         """Hand on `data` with the time."""
         if self._key in data:
-            self._said.count(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
+            self._said.say(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
         self._logger.write({**data, self._key: self._clock()})
 
     def close(self) -> None:

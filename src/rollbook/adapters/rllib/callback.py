@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data, tidy
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 __all__ = ["RollbookCallback", "callbacks"]
@@ -95,7 +95,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         super().__init__()
         self.run: Any = None
         self._in_function = False
-        self._count = Counter()
+        self._count = Bill()
         self._walker = Walker(*self.walker_arguments)
         self._evaluations = Evaluations()
         self._runner = Runner(episode_data=self.episode_data, transitions=self.transitions)
@@ -119,7 +119,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             fallback=(_env_name(config), type(algorithm).__name__),
             config=plain_config(config),
         )
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._end_with(algorithm)
         if not getattr(config, "enable_env_runner_and_connector_v2", True):
             self._count(

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -121,7 +121,7 @@ class RollbookLogger(Logger):
             trial_name=str(trial) if trial is not None else "",
             config=plain_config(self.config),
         )
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
 
     def on_result(self, result: dict[str, Any]) -> None:
         """Log one result."""

@@ -7,8 +7,8 @@ written: a runner that dies takes along only steps that training never saw.
 
 from __future__ import annotations
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import EpisodeData
+from rollbook.bill import Bill
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.transitions import TransitionRecorder
@@ -51,7 +51,7 @@ class Runner:
 
     def __init__(self, *, episode_data: bool = False, transitions: bool = False) -> None:
         self._episode_data, self._wants_transitions = episode_data, transitions
-        self.count = Counter()
+        self.count = Bill()
         self.run: Run | None = None
         self._address: tuple[str, str, int] | None = None
         self._settings: EpisodeSettings | None = None
@@ -69,7 +69,7 @@ class Runner:
         if run is None:
             return
         self.run, self._open = run, {}
-        self.count = Counter(run)
+        self.count = Bill(to=run)
         name = "test" if evaluation else "train"
         # Clocks of its own: in the algorithm's process the run's stand where the last result was, and an episode of the
         # next iteration is not there. Readers place it by time, as they do with those of other processes.
@@ -150,7 +150,7 @@ class _One:
         self._episode_data = episode_data
         self.data, self.id = EpisodeData(), ""
 
-    def begin(self, episode: Any, count: Counter) -> None:
+    def begin(self, episode: Any, count: Bill) -> None:
         self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
         if self._recorder is not None:
             self._recorder.begin()
@@ -181,7 +181,7 @@ class _Many:
         self.data, self.id = EpisodeData(), ""
         self._seen: dict[Any, int] = {}
 
-    def begin(self, episode: Any, count: Counter) -> None:
+    def begin(self, episode: Any, count: Bill) -> None:
         self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
         self._seen = {agent: one.t for agent, one in episode.agent_episodes.items()}
         if self._recorder is not None:

@@ -12,11 +12,11 @@ from typing import Any
 
 from ray.tune.logger import LoggerCallback
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
@@ -58,11 +58,11 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._episode_data = bool(episode_data)
         self._trials: dict[str, _Trial] = {}
         self._ending: list[threading.Thread] = []
-        self._count = Counter()
+        self._count = Bill()
 
     def __getstate__(self) -> dict[str, Any]:
         """Tune keeps its callbacks in a file, to resume the experiment: runs stay with this process."""
-        return {**self.__dict__, "_trials": {}, "_ending": [], "_count": Counter()}
+        return {**self.__dict__, "_trials": {}, "_ending": [], "_count": Bill()}
 
     # -- Tune's hooks
 
@@ -253,10 +253,10 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
     def __init__(self, *classes: Any) -> None:
         self._classes = classes
         self._loggers: dict[str, list[Any]] = {}
-        self._count = Counter()
+        self._count = Bill()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loggers": {}, "_count": Counter()}
+        return {**self.__dict__, "_loggers": {}, "_count": Bill()}
 
     def log_trial_start(self, trial: Any) -> None:
         """Make the loggers of a trial; one that starts again keeps its own."""

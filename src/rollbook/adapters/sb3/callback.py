@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from rollbook.adapters import keys
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._episodes import EpisodeTracker, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -81,7 +82,7 @@ class RollbookCallback(_Base):
         self._project, self._run_options = project, dict(run_options or {})
         self._every, self._keep, self._every_update = checkpoint_every, keep, every_update
         self._owned = False
-        self._count = Counter()
+        self._count = Bill()
         self._output: RollbookOutputFormat | None = None
         self._offset = self._updates = self._episodes = self._next_checkpoint = 0
         self._seen_updates = -1
@@ -103,7 +104,7 @@ class RollbookCallback(_Base):
             self.run, _ = find_run(self.run, project="", name="")
         if self.run is None:
             raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._count.guard("logger", "joining the logger", self._join_logger)
         self._count.guard("config", "keeping the configuration", self._keep_config)
 

@@ -12,9 +12,9 @@ import sys
 import tempfile
 from datetime import datetime
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
+from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ class Logger(_Base):
         self.level = INFO
         self.dir = folder
         self.output_formats = output_formats
-        self._counter: Counter | None = None
+        self._counter: Bill | None = None
 
     @staticmethod
     def to_tuple(string_or_tuple: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class Logger(_Base):
             raise err
         if self._counter is None:
             runs = [run for o in self.output_formats if (run := getattr(o, "run", None)) is not None]
-            self._counter = Counter(runs[0] if runs and callable(getattr(runs[0], "count", None)) else None)
+            self._counter = Bill(to=runs[0] if runs and callable(getattr(runs[0], "count", None)) else None)
         name = type(output).__name__
         self._counter(f"output_{name}", message=f"{name}.{verb}() of the logger failed: {type(err).__name__}: {err}")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
+from rollbook.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
             run_options = {"project": project, **(run_options or {})}
         self.run, self.owned = find_run(run, project="stable-baselines3", name="sb3", options=run_options)
         self.clocks = clocks
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._plain_kinds: set[type] = {float, int, bool}
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:

@@ -21,13 +21,14 @@ import sys
 import tempfile
 from functools import partial
 
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import find_run
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters._trackers import Trackers
 from rollbook.adapters.spinningup import saving
 from rollbook.adapters.spinningup.naming import colorize
 from rollbook.adapters.spinningup.serialization import config_text, convert_json
 from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
+from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.values.arrays import without_graph
 
@@ -109,7 +110,7 @@ class Logger:
             self.output_file = self._table
             self.log_headers = list(self._table.columns)
         self.run, self._owned = self._find_run(run, project, run_options)
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._trackers = Trackers([neptune_experiment, *trackers] if self._leads else (), self._count)
         if self._table is not None:
             self.log(f"Logging data to {self._table.path}")

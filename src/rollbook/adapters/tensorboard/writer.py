@@ -6,9 +6,10 @@ import os
 from contextlib import contextmanager
 from functools import partial
 
-from rollbook.adapters._run import Counter, Users, find_run
+from rollbook.adapters._run import Users, find_run
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.file_verbs import FileVerbs
+from rollbook.bill import Bill
 from rollbook.values import Histogram
 
 TYPE_CHECKING = False
@@ -78,7 +79,7 @@ class SummaryWriter(FileVerbs):
         self._clock = clock
         self.run: Run | None
         self.run, opened = self._find_run(run, project, run_options)
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._book: Scope | None = None
         self._closed = False
         unknown = [key for key in more if key != "comet_config"]

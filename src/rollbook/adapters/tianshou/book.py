@@ -18,6 +18,7 @@ from rollbook.adapters._run import find_run
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.data import episodes_of, flat, for_native
 from rollbook.adapters.tianshou.restore import restore_logged_data
+from rollbook.bill import Bill
 
 __all__ = ["RollbookLogger"]
 
@@ -70,6 +71,7 @@ class RollbookLogger(BaseLogger):
         if project is not None:
             run_options = {"project": project, **(run_options or {})}
         self.run, opened_here = find_run(run, project="tianshou", name="run", options=run_options)
+        self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookLogger")
         self.writer, self.write_flush = writer, write_flush
         self._finish = opened_here if finish is None else finish
         self._scopes: dict[str, Any] = {}
@@ -109,7 +111,7 @@ class RollbookLogger(BaseLogger):
         exclude = self.exclude_arrays if exclude_arrays is None else exclude_arrays
 
         def clash(name: str) -> None:
-            self._count("tianshou_clash", f"two values of one dict come to the name {name!r}; the later one counts")
+            self._bill.say("tianshou_clash", f"two values of one dict come to the name {name!r}; the later one counts")
 
         return for_native(log_data, parent_key, delimiter, exclude_arrays=exclude, clash=clash)
 
@@ -159,7 +161,7 @@ class RollbookLogger(BaseLogger):
         self._scope("save").log(marks, **clocks)
         exists = isinstance(path, (str, os.PathLike)) and os.path.exists(path)
         if path is not None and not exists:
-            self._count(
+            self._bill.say(
                 "tianshou_no_file",
                 f"save_checkpoint_fn returned {path!r:.200}, where there is no file; return the path of what it saved. "
                 "The counters are kept",
@@ -179,7 +181,7 @@ class RollbookLogger(BaseLogger):
             return self._restore()
         except Exception as err:
             reason = f"{type(err).__name__}: {err}"
-            self._count("tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0")
+            self._bill.say("tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0")
             return 0, 0, 0
 
     def _restore(self) -> tuple[int, int, int]:
@@ -232,7 +234,7 @@ class RollbookLogger(BaseLogger):
             return
         scope, _, counter = step_type.partition("/")
         if not counter or "/" in counter:
-            self._count(
+            self._bill.say(
                 "tianshou_step_type",
                 f"write(step_type={step_type!r}): a step type is '<scope>/<what the step counts>', such as "
                 f"'train/env_step'; the data is kept under {scope!r} at step={step}",
@@ -295,15 +297,8 @@ class RollbookLogger(BaseLogger):
             found = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
         return found
 
-    def _count(self, cause: str, message: str) -> None:
-        if self.run is not None:
-            self.run.count(cause, message=message)
-
     def _guard(self, what: str, work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except Exception as err:
-            self._count(f"tianshou_{what}", f"{what}: a Tianshou record was not kept ({type(err).__name__}: {err})")
+        self._bill.guard(f"tianshou_{what}", f"{what}: keeping a Tianshou record", work)
 
     def __getstate__(self) -> dict[str, Any]:
         """The run becomes a further writer where it is unpickled; a native writer stays with its process."""

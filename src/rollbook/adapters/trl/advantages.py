@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.trl.batches import Batch, Link, link_of, texts
+from rollbook.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def attach_advantages(run: Any, output_dir: str | os.PathLike[str]) -> int:
         batches = _without_advantages(run.run.book)
         return _match_files(run, batches, Path(output_dir) / "completions", 0)[0]
 
-    return int(Counter(run).guard("trl_advantages", "attaching advantages", work) or 0)
+    return int(Bill(to=run).guard("trl_advantages", "attaching advantages", work) or 0)
 
 
 def take_from_files(run: Any, output_dir: str, since: int = -1) -> int:

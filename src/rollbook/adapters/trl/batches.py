@@ -6,8 +6,8 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 
-from rollbook.adapters._run import Counter
 from rollbook.adapters.trl.messages import text_of
+from rollbook.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def write(run: Any, batch: Batch, names: Sequence[str]) -> None:
     if batch.written:
         return
     batch.written = True
-    Counter(run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names))
+    Bill(to=run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names))
 
 
 def _write(run: Any, batch: Batch, names: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ import os
 
 from rollbook._optional import need
 from rollbook.adapters import _versions
-from rollbook.adapters._run import Counter, find_run, takes_native_keys
+from rollbook.adapters._run import find_run, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.advantages import take_from_files, take_from_trainer
 from rollbook.adapters.trl.batches import link_of
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -67,7 +68,7 @@ class RollbookCallback(_Base):
         self.run: Any = None if run is None else find_run(run, project="", name="")[0]
         self._project, self._options, self._advantages = project, dict(run_options or {}), advantages
         self._owned = False
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
         self._last_file = -1
 
     # -- what transformers calls
@@ -138,7 +139,7 @@ class RollbookCallback(_Base):
             (found, False) if found is not None else find_run(None, project=folder, name=name, options=options)
         )
         takes_native_keys(self.run)
-        self._count = Counter(self.run)
+        self._count = Bill(to=self.run)
 
     def _keep_config(self, args: Any, model: Any) -> None:
         if int(getattr(args, "process_index", 0) or 0):

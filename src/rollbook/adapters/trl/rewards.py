@@ -7,8 +7,9 @@ import inspect
 import threading
 import weakref
 
-from rollbook.adapters._run import Counter, find_run
+from rollbook.adapters._run import find_run
 from rollbook.adapters.trl.batches import Batch, link_of, texts, write
+from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
@@ -135,7 +136,7 @@ class _Gathering:
         self._lock = threading.Lock()
         self._open: tuple[Any, Batch] | None = None
         self._last = (-1, 0)
-        self._count: Counter | None = None
+        self._count: Bill | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Gathering, (self._run, self._names, self._columns)
@@ -148,7 +149,7 @@ class _Gathering:
 
                 self._run = current_run()
             if self._count is None:
-                self._count = Counter(self._run)
+                self._count = Bill(to=self._run)
             if self._run is None:
                 self._count(
                     "trl_no_run",
