@@ -8,7 +8,7 @@ from functools import partial
 
 from rollbook.adapters._run import Users, find_run
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FileVerbs
+from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb
 from rollbook.bill import Bill
 from rollbook.values import Histogram
 
@@ -25,7 +25,7 @@ __all__ = ["SummaryWriter"]
 _writers = Users()
 
 
-class SummaryWriter(FileVerbs):
+class SummaryWriter:
     """Takes the verbs and arguments of both libraries' writers (`log_dir` and `logdir` are one).
 
     Args:
@@ -375,6 +375,14 @@ class SummaryWriter(FileVerbs):
         given = {key: value for key, value in options.items() if value is not None}
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
 
+    def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
+        """The graph of an ONNX file."""
+        self._only_file("add_onnx_graph", onnx_model_file if prototxt is None else prototxt)
+
+    def add_openvino_graph(self, xmlname: Any) -> None:
+        """The graph of an OpenVINO file."""
+        self._only_file("add_openvino_graph", xmlname)
+
     @contextmanager
     def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[Self]:
         """Verbs inside of `with writer.use_metadata(global_step=10):` stand there if they say nothing else."""
@@ -606,6 +614,10 @@ class SummaryWriter(FileVerbs):
     def _rewind(self) -> None:
         if self.run is not None and self.purge_step is not None:
             self.run.run.rewind(**{self._clock or "step": int(self.purge_step) - 1})  # the step itself goes, too
+
+
+for _name in FILE_VERBS:
+    setattr(SummaryWriter, _name, file_verb(_name))
 
 
 def _stacked(pictures: Sequence[Any]) -> Any:
