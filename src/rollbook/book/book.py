@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,8 @@ from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table
 from rollbook.storage.history import Attempts, CheckpointRow, History
 from rollbook.storage.places import views
 from rollbook.tables import FORWARDED, TABLES
+
+T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,20 +285,7 @@ class Book:
         Raises:
           UnknownKey: no such key or axis. BadInput: points below 1.
         """
-        if points is not None and points < 1:
-            raise BadInput(f"series({key!r}, points={points}): ask for at least 1 point, or None for every row")
-        return self.files.read(
-            ["metrics"],
-            lambda found: envelope(
-                found["metrics"],
-                self.context(found["metrics"], attempts),
-                key,
-                x=x,
-                points=points,
-                start=start,
-                stop=stop,
-            ),
-        )
+        return self._along("series", key, envelope, attempts, x=x, points=points, start=start, stop=stop)
 
     def batch(
         self,
@@ -313,21 +302,17 @@ class Book:
         Raises:
           AmbiguousKey: a canonical name for several keys. BadInput: points below 1.
         """
-        if points is not None and points < 1:
+        return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop)
+
+    def _along(self, verb: str, asked: Any, work: Callable[..., T], attempts: Attempts, **axis: Any) -> T:
+        """What `work` makes of metrics along an axis: x, points, start and stop of `series`."""
+        if axis["points"] is not None and axis["points"] < 1:
             raise BadInput(
-                f"batch({list(keys)!r:.80}, points={points}): ask for at least 1 point, or None for every row"
+                f"{verb}({asked!r:.80}, points={axis['points']}): ask for at least 1 point, or None for every row"
             )
         return self.files.read(
             ["metrics"],
-            lambda found: batch(
-                found["metrics"],
-                self.context(found["metrics"], attempts),
-                keys,
-                x=x,
-                points=points,
-                start=start,
-                stop=stop,
-            ),
+            lambda found: work(found["metrics"], self.context(found["metrics"], attempts), asked, **axis),
         )
 
     def latest(self, attempts: Attempts = "effective") -> Latest:

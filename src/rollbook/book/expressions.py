@@ -15,7 +15,7 @@ from typing import Any
 from rollbook._optional import need
 from rollbook.errors import BadInput
 
-__all__ = ["Expression", "condition", "ordering"]
+__all__ = ["Expression", "condition", "nodes_of", "ordering"]
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+$")
@@ -136,7 +136,7 @@ def _parsed(query: str) -> str:
 
 def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...]]:
     found: dict[tuple[str, ...], None] = {}
-    for each in _walk(node):
+    for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
         if refused:
             raise BadInput(f"{where}={text!r:.200} uses {refused}, which it may not. {_HINT}")
@@ -145,7 +145,8 @@ def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...
     return list(found)
 
 
-def _walk(node: Any) -> Iterator[dict[str, Any]]:
+def nodes_of(node: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed query, as DuckDB shows one as JSON."""
     stack = [node]
     while stack:
         each = stack.pop()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.asked import ChartTables
+from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
 from rollbook.storage.columns import to_numpy
@@ -57,14 +58,7 @@ def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STR
     middle, stretch = _stretches(places[known], points)
     parts = np.zeros((len(labels), len(middle)))
     np.add.at(parts, (which, stretch), seconds[known])
-    own = parts.copy()
-    for name, n in number.items():
-        parent = name.rpartition("/")[0]
-        while parent and parent not in number:
-            parent = parent.rpartition("/")[0]
-        if parent:
-            own[number[parent]] -= parts[n]
-    own = np.maximum(own, 0.0)
+    own = own_seconds(labels, parts)
     order = np.argsort(-own.sum(axis=1), kind="stable")
     total = own.sum()
     shares = tuple(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.around import Around
@@ -39,7 +40,6 @@ from rollbook.server.schemas.points import (
     TimingsAt,
 )
 from rollbook.server.series import started
-from rollbook.server.timings import own_seconds
 from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "cause"]
@@ -152,7 +152,7 @@ def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
     totals: dict[str, float] = {}
     for n in np.flatnonzero(inside).tolist():
         totals[str(names[n])] = totals.get(str(names[n]), 0.0) + float(seconds[n])
-    own = own_seconds(totals)
+    own = dict(zip(totals, own_seconds(list(totals), np.array(list(totals.values()))).tolist(), strict=True))
     whole = sum(own.values())
     usual = float(np.median(np.diff(bounds))) if len(bounds) > 1 else math.nan
     stages = [

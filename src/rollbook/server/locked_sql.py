@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from rollbook.book.book import Book
+from rollbook.book.expressions import nodes_of
 from rollbook.book.scan import Scan, literal, quoted, scan_of
 from rollbook.errors import BadInput, Damaged, did_you_mean
 from rollbook.server.catalogue import RunRow
@@ -116,7 +117,7 @@ class Locked:
         tree = json.loads(said)
         if tree.get("error"):  # what cannot be read: DuckDB says it better when it is asked to run it
             return
-        for node in _nodes(tree):
+        for node in nodes_of(tree):
             kind = node.get("type")
             if kind == "TABLE_FUNCTION":
                 function = str((node.get("function") or {}).get("function_name", "")).lower()
@@ -178,18 +179,6 @@ class Locked:
     def _interrupt(self, ended: threading.Event) -> None:
         if not ended.wait(max(0.05, self._until - time.monotonic())):
             self._connection.interrupt()
-
-
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a parsed query."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
 
 
 def _scan(book: Book, name: str, attempts: str) -> Scan:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.book.stages import own_seconds
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.endpoint import Endpoint
@@ -31,7 +32,7 @@ from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import check_points, check_range, started
 from rollbook.storage.columns import to_numpy
 
-__all__ = ["ENDPOINTS", "own_seconds"]
+__all__ = ["ENDPOINTS"]
 
 NDArray = npt.NDArray[Any]
 
@@ -53,18 +54,6 @@ def _columns(table: pa.Table) -> tuple[list[str], NDArray, NDArray]:
     return list(names), places, np.nan_to_num(seconds, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def own_seconds(totals: dict[str, float]) -> dict[str, float]:
-    """Each stage's seconds without those of the stages directly inside of it (a/b lies inside a)."""
-    own = dict(totals)
-    for name, total in totals.items():
-        parent = name.rpartition("/")[0]
-        while parent and parent not in totals:
-            parent = parent.rpartition("/")[0]
-        if parent:
-            own[parent] -= total
-    return {name: max(0.0, seconds) for name, seconds in own.items()}
-
-
 def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
     """Stages, and how they changed over training."""
     check_points(ask.points, 2_000)
@@ -80,7 +69,7 @@ def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
     )
     counted = inside if ask.start is not None or ask.stop is not None else np.ones(len(places), dtype=bool)
     totals = {name: float(seconds[counted & (stage == n)].sum()) for n, name in enumerate(names)}
-    own = own_seconds(totals)
+    own = dict(zip(names, own_seconds(names, np.array(list(totals.values()))).tolist(), strict=True))
     whole = sum(own.values())
     stages = []
     for n, name in enumerate(names[:_MOST_STAGES]):
@@ -115,21 +104,12 @@ def _over(names: list[str], stage: NDArray, seconds: NDArray, places: NDArray, p
     width = (high - low) / points or 1.0
     stretch = np.clip(((places - low) / width).astype(np.int64), 0, points - 1)
     used = np.flatnonzero(np.bincount(stretch, minlength=points))
-    sums = {
-        name: np.bincount(stretch[stage == n], weights=seconds[stage == n], minlength=points)
-        for n, name in enumerate(names)
-    }
-    own = {name: total.copy() for name, total in sums.items()}
-    for name, total in sums.items():
-        parent = name.rpartition("/")[0]
-        while parent and parent not in sums:
-            parent = parent.rpartition("/")[0]
-        if parent:
-            own[parent] -= total
+    sums = [np.bincount(stretch[stage == n], weights=seconds[stage == n], minlength=points) for n in range(len(names))]
+    own = own_seconds(names, np.array(sums))
     return StagesOver(
         x=[low + (n + 0.5) * width for n in used.tolist()],
         width=width,
-        seconds={plain(name): np.maximum(total[used], 0.0).tolist() for name, total in own.items()},
+        seconds={plain(name): total[used].tolist() for name, total in zip(names, own, strict=True)},
         other=None,
     )
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["flatten", "scalar_of"]
+__all__ = ["flatten", "parsed", "scalar_of"]
 
 
 def flatten(values: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -79,3 +79,16 @@ def scalar_of(value: Any) -> float | int | bool | None:
             raise
         return None
     return None
+
+
+def parsed(text: str, words: Mapping[str, Any]) -> Any:
+    """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError as raised:
+            if is_foreign(raised):
+                raise
+    return text

@@ -14,9 +14,10 @@ from typing import Any
 
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.adapters.acme.statistics import RunningAverages, add_all, compiled
+from rollbook.adapters.acme.statistics import RunningAverages, add_all
 from rollbook.describe import Pile
 from rollbook.errors import BadInput
+from rollbook.filters.keys import pattern
 
 __all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "SmoothingFilter", "TimeFilter"]
 
@@ -160,7 +161,7 @@ class SmoothingFilter(_Filter):
 
     def __init__(self, to: Logger, smoothing_regex: str, smoothing_coeff: float) -> None:
         super().__init__(to)
-        self._pattern = compiled(smoothing_regex, "SmoothingFilter smoothing_regex=")
+        self._pattern = pattern(smoothing_regex, "SmoothingFilter smoothing_regex=")
         self._averages = RunningAverages(smoothing_coeff)
         self._suffix = f"_smoothed_{smoothing_coeff}"
 
@@ -189,7 +190,7 @@ class AggregateFilter(_Filter):
 
     def __init__(self, to: Logger, aggregate_regex: str) -> None:
         super().__init__(to)
-        self._pattern = compiled(aggregate_regex, "AggregateFilter aggregate_regex=")
+        self._pattern = pattern(aggregate_regex, "AggregateFilter aggregate_regex=")
         self._order: dict[str, None] = {}
         self._piles: dict[str, Pile] = {}
         self._last: dict[str, Any] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,17 +11,7 @@ from rollbook.describe import Pile, warm_average
 from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
-__all__ = ["RunningAverages", "add_all", "compiled"]
-
-
-def compiled(asked: str, who: str) -> re.Pattern[str]:
-    """The compiled expression; the error names who was given it."""
-    try:
-        return re.compile(asked)
-    except (re.error, TypeError) as err:
-        raise BadInput(
-            f"{who}{asked!r} is not a regular expression ({err}). Use re.escape() for a key as it stands."
-        ) from None
+__all__ = ["RunningAverages", "add_all"]
 
 
 class RunningAverages:

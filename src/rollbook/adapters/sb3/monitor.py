@@ -21,6 +21,7 @@ from glob import glob
 from rollbook._optional import need
 from rollbook.adapters.sb3 import _host
 from rollbook.errors import RollbookError, RollbookWarning
+from rollbook.values.scalars import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -365,18 +366,8 @@ def _without_torn_end(text: str) -> tuple[str, str]:
     return lines, last
 
 
-def _number(text: Any) -> Any:
-    if text is None or text == "":
-        return None
-    words = {"True": True, "False": False}
-    if text in words:
-        return words[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _number(text: str | None) -> Any:
+    return None if text is None else parsed(text, {"": None, "True": True, "False": False})
 
 
 def _adopt(path: str, columns: list[str]) -> tuple[dict[str, Any], list[str]]:

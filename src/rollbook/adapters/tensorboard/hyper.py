@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rollbook.values.scalars import parsed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -18,17 +20,5 @@ def read_table(text: str) -> dict[str, Any]:
     for line in lines[2:]:
         key, _, value = line.strip("|").partition("|")
         if key.strip():
-            found[key.strip()] = _plain(value.strip())
+            found[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
     return found
-
-
-def _plain(text: str) -> Any:
-    words = {"True": True, "False": False, "None": None}
-    if text in words:
-        return words[text]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

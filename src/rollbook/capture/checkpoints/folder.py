@@ -11,6 +11,7 @@ import json
 import os
 import time
 
+from rollbook.files import sync_folder
 from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
@@ -113,7 +114,7 @@ class CkptFolder:
             for other in self.path.glob("ckpt_best*"):  # an older best that was written in another way
                 if other != target or not made:
                     other.unlink()
-            _flush_folder(self.path)
+            sync_folder(self.path)
         finally:
             _remove(partial)
         return target if made else None
@@ -172,7 +173,7 @@ class CkptFolder:
     def _partial(self) -> Path:
         if not self.path.is_dir():
             self.path.mkdir(parents=True, exist_ok=True)
-            _flush_folder(self.path.parent)
+            sync_folder(self.path.parent)
         self._clear_stale()
         return self.path / f"{_PARTIAL}{os.getpid()}-{os.urandom(4).hex()}"
 
@@ -199,7 +200,7 @@ class CkptFolder:
                 if is_foreign(raised):
                     raise
                 continue
-            _flush_folder(self.path)
+            sync_folder(self.path)
             return target
 
     def _version(self) -> tuple[int, ...]:
@@ -242,26 +243,10 @@ def flush(path: Path) -> None:
     if path.is_dir():
         for inner in path.iterdir():
             flush(inner)
-        _flush_folder(path)
+        sync_folder(path)
         return
     with open(path, "rb+") as file:  # Windows flushes only what is open for writing
         os.fsync(file.fileno())
-
-
-def _flush_folder(path: Path) -> None:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError as raised:  # Windows opens no folders, and needs no flush of them
-        if is_foreign(raised):
-            raise
-        return
-    try:
-        os.fsync(handle)
-    except OSError as raised:  # some network file systems refuse
-        if is_foreign(raised):
-            raise
-    finally:
-        os.close(handle)
 
 
 def _give_name(made: Path, target: Path) -> None:

@@ -1,0 +1,31 @@
+"""Seconds of timed stages: a/b lies inside a, and what a took itself is what is left without its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["own_seconds"]
+
+
+def own_seconds(names: Sequence[str], seconds_SP: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Each stage's seconds without those of the stages directly inside of it; never below 0.
+
+    Args:
+      names: of the S stages, each once.
+      seconds_SP: [stages, stretches], or [stages]: what each took, parts included.
+    Returns:
+      The same shape. A stage whose parent was not timed counts as a part of the next one above it.
+    """
+    row = {name: number for number, name in enumerate(names)}
+    own = np.array(seconds_SP, dtype=np.float64)
+    for name, number in row.items():
+        parent = name.rpartition("/")[0]
+        while parent and parent not in row:
+            parent = parent.rpartition("/")[0]
+        if parent:
+            own[row[parent]] -= seconds_SP[number]
+    return np.maximum(own, 0.0)
