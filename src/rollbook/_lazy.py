@@ -26,7 +26,8 @@ def attach(
       package: the package's `__name__`.
       names: the modules, by full name, and which public names each of them has.
       made: names whose value a function makes of them, anew at each asking.
-      before: called with a name of `names` before its module is loaded; it may raise, for a framework that is missing.
+      before: called with a name of `names` at each asking, before its module is loaded; it may raise, for a framework
+        that is missing.
       modules: whether modules of the package are found by their own name without having been imported.
     Returns:
       (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as from any module. `__dir__` gives the
@@ -43,6 +44,7 @@ def attach(
         if home is not None:
             if before is not None:
                 before(name)
+                return getattr(import_module(home), name)
             value = getattr(import_module(home), name)
             setattr(sys.modules[package], name, value)
             return value

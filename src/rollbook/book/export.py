@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.files import replacing
 from rollbook.storage.columns import strings
 from rollbook.texts import csv_cell
 
@@ -38,14 +39,8 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):
         raise BadInput(f"export to {os.fspath(target)}: there is no folder {folder}; make it first")
-    temporary = f"{os.fspath(target)}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "wb") as file:
-            _write(table, file, kind)
-        os.replace(temporary, target)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    with replacing(target) as beside, open(beside, "wb") as file:
+        _write(table, file, kind)
 
 
 def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:

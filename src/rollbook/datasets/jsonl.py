@@ -29,6 +29,7 @@ from rollbook.datasets._replay import Replay
 from rollbook.datasets._source import StepSource, Trajectory
 from rollbook.datasets._whole import Exported
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,27 +61,20 @@ def to_jsonl(
     """
     source = StepSource(book, episodes=episodes, agents=agents)
     told = Exported(paths=(os.fspath(path),))
-    temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-    try:
-        with _open(temporary, "wt", os.fspath(path).endswith(".gz")) as file:
-            spaces: dict[str, Any] = {}
-            for agent in source.agents:
-                for what in ("observation", "action"):
-                    space = source.space(what, agent)
-                    text = describe(space) if space is not None else ""
-                    if text:
-                        spaces[f"{what}/{agent}" if agent else what] = json.loads(text)
-            _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
-            for trajectory in source:
-                _write(file, trajectory)
-                told.episodes += 1
-                told.steps += len(trajectory)
-                told.with_gaps += not trajectory.is_whole
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as beside, _open(beside, "wt", os.fspath(path).endswith(".gz")) as file:
+        spaces: dict[str, Any] = {}
+        for agent in source.agents:
+            for what in ("observation", "action"):
+                space = source.space(what, agent)
+                text = describe(space) if space is not None else ""
+                if text:
+                    spaces[f"{what}/{agent}" if agent else what] = json.loads(text)
+        _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
+        for trajectory in source:
+            _write(file, trajectory)
+            told.episodes += 1
+            told.steps += len(trajectory)
+            told.with_gaps += not trajectory.is_whole
     return told
 
 

@@ -6,6 +6,7 @@ import os
 import time
 
 from rollbook.clocks import now
+from rollbook.files import write_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.lane import Receipt
 from rollbook.run import ending
@@ -130,16 +131,10 @@ def _let_keeper_finish(run: Run) -> None:
 
 
 def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
-    import json
-
     path = os.path.join(folder, "data", "keeper")
     os.makedirs(path, exist_ok=True)
     asked = {"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
-    text = json.dumps(asked, default=repr)
-    temporary = os.path.join(path, "plan.json.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, os.path.join(path, "plan.json"))
+    write_json(os.path.join(path, "plan.json"), asked)
 
 
 def _local_sinks(run: Run, sinks: list[Any]) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.errors import RollbookError, RunNotFound
+from rollbook.files import replacing
 from rollbook.remote import is_address
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
@@ -153,10 +154,8 @@ class _Cache:
 
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            temporary = f"{self._path}.{os.getpid()}.tmp"
-            with builtins.open(temporary, "wb") as file:
+            with replacing(self._path) as beside, builtins.open(beside, "wb") as file:
                 file.write(msgspec.json.encode({folder: [stamp, row] for folder, (stamp, row) in known.items()}))
-            os.replace(temporary, self._path)
         except (OSError, TypeError, ValueError):
             return
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from rollbook.files import replacing
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
@@ -83,12 +84,10 @@ def _read(hall: Hall) -> dict[str, Board]:
 
 def _write(hall: Hall, found: dict[str, Board]) -> None:
     path = boards_path(hall)
-    temporary = f"{path}.{os.getpid()}.tmp"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "wb") as file:
+        with replacing(path) as beside, open(beside, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(list[Any](found.values())), indent=1))
-        os.replace(temporary, path)
     except OSError as err:
         raise Refused("unreadable", f"{path} cannot be written: {err.strerror or err}") from None
 

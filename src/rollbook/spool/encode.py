@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.files import read_regular
+from rollbook.files import read_regular, write_json
 from rollbook.foreign import is_foreign
 from rollbook.spool.picture_files import FILM_FORMATS, write_picture
 
@@ -109,7 +109,7 @@ def encode_spooled(
     _evict(folder, ledger, keep_files, keep_bytes)
     ledger["waiting"] = len(notes) - done
     ledger["keep_files"], ledger["keep_bytes"] = keep_files, keep_bytes
-    _write_ledger(spool, ledger)
+    write_json(os.path.join(spool, _LEDGER), ledger)
     return ledger
 
 
@@ -117,10 +117,7 @@ def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) 
     """Say how many files and bytes of media this run keeps; whoever encodes next abides by it."""
     spool = os.path.join(run_folder, SPOOL)
     os.makedirs(spool, exist_ok=True)
-    beside = os.path.join(spool, f"{_BOUNDS}.{os.getpid()}.tmp")
-    with open(beside, "w", encoding="utf-8") as file:
-        json.dump(dict(bounds), file)
-    os.replace(beside, os.path.join(spool, _BOUNDS))
+    write_json(os.path.join(spool, _BOUNDS), dict(bounds))
 
 
 def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
@@ -277,13 +274,6 @@ def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
 
 def _complain(ledger: dict[str, Any], name: str, problem: str) -> None:
     ledger["errors"] = [*ledger["errors"], f"{name}: {problem}"[:500]][-5:]
-
-
-def _write_ledger(spool: str, ledger: dict[str, Any]) -> None:
-    beside = os.path.join(spool, f"{_LEDGER}.{os.urandom(4).hex()}.tmp")
-    with open(beside, "w", encoding="utf-8") as file:
-        json.dump(ledger, file)
-    os.replace(beside, os.path.join(spool, _LEDGER))
 
 
 def _unlink(path: str) -> None:

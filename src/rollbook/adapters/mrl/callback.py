@@ -14,11 +14,11 @@ import os
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 from rollbook._optional import need
 from rollbook.adapters.mrl.plots import plot_dict
+from rollbook.files import replacing
 
 __all__ = ["Callback", "Recent"]
 
@@ -98,10 +98,5 @@ class Callback:
         if not isinstance(filename, (str, os.PathLike)):
             torch.save(self, filename)
             return
-        path = Path(filename)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with replacing(filename) as beside:
             torch.save(self, beside)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rollbook.adapters.mrl.callback import Callback
 from rollbook.errors import BadInput
+from rollbook.files import replacing
 from rollbook.values.arrays import host_array
 
 __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
@@ -156,9 +157,8 @@ class SaveLogDF(Callback):
         try:
             self.save_path.mkdir(parents=True, exist_ok=True)
             path = self.save_path / f"log_df_{log.iterations}.csv"
-            beside = path.with_name(f".{path.name}.{os.getpid()}")
-            log.df.to_csv(beside, index=False)
-            os.replace(beside, path)
+            with replacing(path) as beside:
+                log.df.to_csv(beside, index=False)
             self._saved = log.iterations
         except Exception as err:
             count = getattr(log, "count", None)

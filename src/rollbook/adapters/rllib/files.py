@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rollbook.files import replacing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,6 @@ def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequenc
     place = os.path.join(folder, "episode_data")
     os.makedirs(place, exist_ok=True)
     path = os.path.join(place, f"data-{step:08d}.json")
-    with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
         file.write("[" + ",\n ".join(texts) + "]\n")
-    os.replace(f"{path}.tmp", path)
     return path

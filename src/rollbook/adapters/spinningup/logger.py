@@ -30,6 +30,7 @@ from rollbook.adapters.spinningup.serialization import config_text, convert_json
 from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
 from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.files import replacing
 from rollbook.values.arrays import without_graph
 
 TYPE_CHECKING = False
@@ -277,9 +278,8 @@ class Logger:
 
     def _write_config(self, text: str) -> None:
         path = os.path.join(self.output_dir or "", "config.json")
-        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
             file.write(text)
-        os.replace(f"{path}.tmp", path)
 
     def _tf_simple_save(self, itr: int | None = None) -> str:
         if not hasattr(self, "tf_saver_elements"):

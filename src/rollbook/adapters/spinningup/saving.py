@@ -8,10 +8,10 @@ import warnings
 from importlib import import_module
 
 from rollbook.errors import MissingExtra
+from rollbook.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suffix"]
@@ -33,18 +33,6 @@ def suffix(itr: int | None) -> str:
     return "" if itr is None else f"{int(itr)}"
 
 
-def _replace_file(path: str, write: Callable[[str], None]) -> str:
-    """Let `write` make the file beside `path`, then rename; a failure leaves what was there and nothing else."""
-    beside = f"{path}.{os.getpid()}.tmp"
-    try:
-        write(beside)
-        os.replace(beside, path)
-    finally:
-        if os.path.exists(beside):
-            os.unlink(beside)
-    return path
-
-
 def _dump(value: Any, path: str) -> None:
     """Pickle with joblib, which `load_policy_and_env` reads with, or with the standard library, which it reads too."""
     try:
@@ -57,7 +45,10 @@ def _dump(value: Any, path: str) -> None:
 
 def save_vars(state: Any, folder: str, itr: int | None) -> str:
     """Write vars<itr>.pkl; returns its path. Raises whatever pickling raises, with the older file intact."""
-    return _replace_file(os.path.join(folder, f"vars{suffix(itr)}.pkl"), lambda path: _dump(state, path))
+    path = os.path.join(folder, f"vars{suffix(itr)}.pkl")
+    with replacing(path) as beside:
+        _dump(state, beside)
+    return path
 
 
 def save_model(model: Any, folder: str, itr: int | None) -> str:
@@ -65,13 +56,11 @@ def save_model(model: Any, folder: str, itr: int | None) -> str:
     torch = _need("torch", "setup_pytorch_saver()")
     where = os.path.join(folder, "pyt_save")
     os.makedirs(where, exist_ok=True)
-
-    def write(path: str) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about sources that cannot be saved along
-            torch.save(model, path)
-
-    return _replace_file(os.path.join(where, f"model{suffix(itr)}.pt"), write)
+    path = os.path.join(where, f"model{suffix(itr)}.pt")
+    with replacing(path) as beside, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about sources that cannot be saved along
+        torch.save(model, beside)
+    return path
 
 
 def _tensorflow() -> Any:

@@ -11,7 +11,7 @@ import json
 import os
 import time
 
-from rollbook.files import sync_folder
+from rollbook.files import sync_folder, write_json
 from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
@@ -213,11 +213,8 @@ class CkptFolder:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _write_index(self) -> None:
-        partial = self.path / f"{_PARTIAL}index-{os.urandom(4).hex()}"
         self.path.mkdir(parents=True, exist_ok=True)
-        with open(partial, "w", encoding="utf-8") as file:
-            json.dump(self.entries, file)
-        os.replace(partial, self.path / _INDEX)
+        write_json(self.path / _INDEX, self.entries)
         self._seen = self._version()
 
 

@@ -16,6 +16,7 @@ import os
 import time
 
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.files import replacing
 from rollbook.foreign import is_foreign
 from rollbook.spool import encode, picture_files
 
@@ -280,14 +281,8 @@ def _write_all(file: Any, picture: Any) -> None:
 
 
 def _write_whole(path: str, data: bytes) -> None:
-    beside = f"{path}.tmp"
-    try:
-        with open(beside, "wb") as file:
-            file.write(data)
-        os.replace(beside, path)
-    except BaseException:
-        _unlink(beside)
-        raise
+    with replacing(path) as beside, open(beside, "wb") as file:
+        file.write(data)
 
 
 def _unlink(path: str | Path) -> None:

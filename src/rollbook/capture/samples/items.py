@@ -6,6 +6,7 @@ import json
 import os
 
 from rollbook.capture.samples.content import Contentless, canonical, fingerprint
+from rollbook.files import replacing
 from rollbook.foreign import is_foreign
 from rollbook.values.storable import UNSTORABLE, plain
 
@@ -118,10 +119,8 @@ class Items:
         try:
             if not os.path.exists(path):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-                with open(temporary, "wb") as file:
+                with replacing(path) as beside, open(beside, "wb") as file:
                     file.write(data)
-                os.replace(temporary, path)
             return relative
         except OSError as err:
             if is_foreign(err):
