@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rollbook.journal.bill import Bill
+    from rollbook.bill import Bill
 
 __all__ = ["asked_place", "check_place", "place_to_go_on", "settle_place"]
 
