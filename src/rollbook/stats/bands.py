@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtr, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, Ints, floats, level_of
+from rollbook.stats._special import stdtr, stdtrit
 from rollbook.stats.aggregates import AGGREGATES, aggregate
 from rollbook.stats.intervals import DRAWS, decide, pointwise
 

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Bools, Floats, finite, level_of
+from rollbook.stats._special import ndtr, ndtri, stdtrit
 from rollbook.stats.draws import Counts
 
 __all__ = ["bca", "bootstrap_t", "expanded_level", "expanded_percentile", "percentile"]

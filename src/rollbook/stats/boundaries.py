@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice
 from rollbook.stats._quadrature import nodes_and_weights
+from rollbook.stats._special import ndtr, ndtri
 
 __all__ = ["boundaries", "classical_constant", "nominal_levels", "spent"]
 

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, betaincinv, chdtri, ndtri, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, finite, level_of
+from rollbook.stats._special import bdtr, betaincinv, chdtri, ndtri, stdtrit
 from rollbook.stats.aggregates import iqm
 
 __all__ = [

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice, level_of, seeds_by_tasks, vector
+from rollbook.stats._special import stdtrit
 from rollbook.stats.aggregates import aggregate, placements
 from rollbook.stats.bands import Band, band
 from rollbook.stats.bootstrap import expanded_percentile

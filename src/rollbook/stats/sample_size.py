@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, ndtr, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, finite
 from rollbook.stats._quadrature import nodes_and_weights
+from rollbook.stats._special import gammaln, ndtr, stdtrit
 
 __all__ = ["power", "power_table", "seeds_for"]
 

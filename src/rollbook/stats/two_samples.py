@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, stdtr
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Bools, Floats, choice, vector
+from rollbook.stats._special import ndtr, stdtr
 
 __all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch", "yuen"]
 

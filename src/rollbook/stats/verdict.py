@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtr, stdtrit
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Floats, choice, vector
+from rollbook.stats._special import ndtri, stdtr, stdtrit
 from rollbook.stats.boundaries import SPENDING, boundaries, nominal_levels
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.two_samples import permutation, welch, yuen
