@@ -74,6 +74,7 @@ export interface GroupRow {
   status: { [status: string]: number };
   cells: { [column: string]: Cell | GroupCell };
   open: boolean;
+  done: number | null;
   section: string;
 }
 

@@ -945,6 +945,7 @@ export interface TableRow {
   cells?: { [name: string]: Cell };
   pending?: string[];
   open?: boolean;
+  done?: number | null;
   section?: string;
   member_of?: string | null;
   alerts?: number;

@@ -27,6 +27,8 @@ export interface ChartProps {
   xName: string;
   big?: boolean;
   bare?: boolean;
+  /** Names beside the values under the cursor: for charts whose lines no table names. */
+  named?: boolean;
   onPick?: (line: Line, x: number) => void;
   onPlot?: (plot: Plot | null) => void;
   tools?: ComponentChildren;
@@ -98,6 +100,7 @@ export function Chart(props: ChartProps) {
           {lines.filter((line) => line.ghost !== true).slice(0, READS).map((line) => (
             <span key={line.id} class={`s${line.color}`}>
               <i />
+              {props.named === true && <em>{line.name}</em>}
               <b />
             </span>
           ))}

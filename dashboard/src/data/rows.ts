@@ -13,6 +13,7 @@ export interface SentRow {
   group?: string | null;
   status?: string;
   counts?: { [status: string]: number };
+  done?: number | null;
   created?: number | null;
   ended?: number | null;
   updated?: number | null;
@@ -43,7 +44,7 @@ export function rowOf(sent: SentRow): Row {
     return { kind: "section", id, name, runs: sent.run_count ?? runs.length, live: counts["running"] ?? 0, total: sent.values as { [clock: string]: number } };
   }
   if (sent.kind === "group") {
-    return { kind: "group", id, name, runs, status: counts, values: sent.values ?? {}, cells: cells as GroupRow["cells"], open: sent.open ?? false, section: sent.section ?? "" };
+    return { kind: "group", id, name, runs, status: counts, values: sent.values ?? {}, cells: cells as GroupRow["cells"], open: sent.open ?? false, done: sent.done ?? null, section: sent.section ?? "" };
   }
   return {
     kind: "run", run: sent.run ?? id, id, name, cells, project: sent.project ?? "", seed: sent.seed ?? null, group: sent.group ?? null, status: sent.status ?? "",

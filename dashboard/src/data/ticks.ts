@@ -9,8 +9,13 @@ export function linear(low: number, high: number, count: number): number[] {
   const rough = span / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const share = rough / power;
-  const step = power * (share > 5 ? 10 : share > 2 ? 5 : share > 1 ? 2 : 1);
-  return every(low, high, step);
+  const steps = [10, 5, 2, 1, 0.5].filter((one) => one <= (share > 5 ? 10 : share > 2 ? 5 : share > 1 ? 2 : 1));
+  for (const step of steps.slice(0, 2)) {
+    const ticks = every(low, high, power * step);
+    // One number says nothing about a scale: where the round step gives less than two, the next finer one is taken.
+    if (ticks.length >= 2 || count < 2) return ticks;
+  }
+  return every(low, high, power * (steps[2] ?? 0.5));
 }
 
 function every(low: number, high: number, step: number): number[] {

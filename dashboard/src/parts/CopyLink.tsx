@@ -12,7 +12,7 @@ export function CopyLink() {
   return (
     <button class="btn" type="button" onClick={copy} aria-label="Copy a link to this view">
       <Icon name="link" />
-      <span role="status">{said}</span>
+      <span role="status" class={said === "" ? "sr" : ""}>{said}</span>
     </button>
   );
 }

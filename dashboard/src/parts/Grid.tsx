@@ -71,7 +71,7 @@ export function Grid<Row>(props: GridProps<Row>) {
     else if (top + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight * 2 - box.clientHeight;
   }, [props.active]);
   const tracks = props.columns.map((column) => column.width).join(" ");
-  const narrow = props.columns.filter((column) => column.wide !== true).map((column) => column.width).join(" ");
+  const narrow = props.columns.filter((column) => column.wide !== true).map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px")).join(" ");
   const rows = [];
   for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) rows.push(<Line key={i} index={i} {...props} top={i * rowHeight} />);
   return (

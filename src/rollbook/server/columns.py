@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from rollbook.aliases import canonical, resolve
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.facts import Facts
@@ -63,6 +64,14 @@ def metric_of(column: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
+def native_key(key: str, keys: Collection[str]) -> str:
+    """What a run itself calls a key: the key, or its one key that means the same; the key where there is none."""
+    if key in keys:
+        return key
+    same = resolve(canonical(key) or key, keys)
+    return same[0] if len(same) == 1 else key
+
+
 def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
     """What stands in a cell, as it is; None for nothing."""
     if is_metric(column):
@@ -70,7 +79,7 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
         if facts is None:
             return None
         if which == "last":
-            return facts.latest.get(key)
+            return facts.latest.get(native_key(key, facts.latest))
         low_high = facts.extremes.get(key)
         return None if low_high is None else low_high[which == "max"]
     part, dot, path = column.partition(".")

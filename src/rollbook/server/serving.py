@@ -20,8 +20,8 @@ from rollbook.server.settings import Settings, is_loopback
 
 __all__ = ["Listening", "address_of", "listen", "prepared"]
 
-_WARM_AFTER = 1.5
-"""Seconds."""
+_WARMED = ("rollbook.compare", "pyarrow.compute", "duckdb")
+"""What the first group's curve, the first table and the first search need: together a second or two to load."""
 
 
 def prepared(settings: Settings) -> Settings:
@@ -124,15 +124,13 @@ class Listening:
 
 
 def _warm_soon() -> None:
-    """Load what the first table, search or cause needs once the first picture is out: it takes most of a second."""
+    """Load in the background what answers will need, while the browser starts."""
 
     def work() -> None:
-        for name in ("pyarrow.compute", "duckdb"):
+        for name in _WARMED:
             importlib.import_module(name)
 
-    timer = threading.Timer(_WARM_AFTER, work)
-    timer.daemon = True
-    timer.start()
+    threading.Thread(target=work, name="rollbook-warm", daemon=True).start()
 
 
 @contextlib.contextmanager

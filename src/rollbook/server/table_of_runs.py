@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rollbook._version import __version__
+from rollbook.aliases import canonical
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.runs.conditions import holds
 from rollbook.server.catalogue import RunRow, Snapshot
@@ -398,6 +399,16 @@ def table_row(
     )
 
 
+def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> float | None:
+    """How far some runs have come together, 0 to 1; None where none says how far it is to go."""
+    shares = []
+    for row in rows:
+        at, total = progress_of(row, known(row))
+        if total:
+            shares.append(1.0 if row.status == "finished" else min(1.0, max(0, at or 0) / total))
+    return sum(shares) / len(shares) if shares else None
+
+
 def _group_row(group: _Group, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
     cells: dict[str, Any] = {}
     for column in ask.columns:
@@ -418,6 +429,7 @@ def _group_row(group: _Group, ask: RunsAsk, known: Callable[[RunRow], Facts | No
         cells=cells,
         pending=[c for c in ask.columns if any(_is_awaited(c, known(row)) for row in group.members)],
         open=group.id in ask.open,
+        done=_done(group.members, known),
         created=max(created, default=None),
         updated=max(heard, default=None),
     )
@@ -448,6 +460,7 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
     rows = hall.rows(ask.runs) if ask.runs is not None else list(hall.catalogue.snapshot().rows.values())
     until = time.perf_counter() + _PATIENCE
     have: Counter[str] = Counter()
+    shared: Counter[str | None] = Counter()
     for row in rows:
         facts = hall.facts.known(row)
         if facts is None and time.perf_counter() < until:
@@ -455,7 +468,12 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
                 facts = hall.facts.now(row)
             except Exception:  # a damaged run has no columns to offer
                 continue
-        have.update(list(facts.latest) if facts is not None else ())
+        if facts is not None:
+            have.update(facts.latest)
+            shared.update({canonical(key) for key in facts.latest} - {None, *facts.latest})
+    for name, n in shared.items():  # what runs of several frameworks call differently stands under the common name
+        if name is not None and have[name]:
+            have[name] += n
     unknown = [row for row in rows if hall.facts.known(row) is None]
     return ColumnsAnswer(
         pending=hall.facts.fetch(unknown) if unknown else 0,

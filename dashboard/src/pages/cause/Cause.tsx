@@ -24,6 +24,7 @@ import { PANELS } from "./panels.tsx";
 type Point = NonNullable<typeof cause.value>;
 
 const AROUND = 6; // windows of rows before and behind the point that the charts show
+const LEAST = 0.08; // of the way to the point: keys that are logged rarely need so much to be seen
 const window = signal<number | null>(null);
 
 /** Goes along the rows of the key that was clicked. */
@@ -126,8 +127,9 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
   const near = found?.window ?? 0;
   useEffect(() => {
     if (near <= 0) return;
-    const from = point.at - near * AROUND;
-    desk.hub.view.value = { x0: point.at >= 0 ? Math.max(0, from) : from, x1: point.at + near * AROUND };
+    const half = Math.max(near * AROUND, kindOf(point.x) === "wall" ? 0 : Math.abs(point.at) * LEAST);
+    const from = point.at - half;
+    desk.hub.view.value = { x0: point.at >= 0 ? Math.max(0, from) : from, x1: point.at + half };
     desk.hub.refresh();
     desk.hub.point(point.at, null);
   }, [desk, point.at, near]);

@@ -85,7 +85,7 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
   return (
     <div class="cols">
       <section class="card c12 said">
-        <p class="verdict"><Verdict text={found.sentence} names={found.groups.map((group) => group.name)} /></p>
+        <p class={`verdict${found.sentence.length > 180 ? " long" : ""}`}><Verdict text={found.sentence} names={found.groups.map((group) => group.name)} /></p>
         <p class="notes">{found.notes.map((note) => <span key={note} class="tag">{note}</span>)}</p>
       </section>
       <Intervals found={found} />

@@ -11,6 +11,7 @@ import { MiniTable } from "../../parts/MiniTable.tsx";
 import { colorOfGroup } from "./Compare.tsx";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
+const said = (v: Num, figures?: number): string => (Number.isFinite(num(v)) ? value(num(v), figures) : "–");
 const floats = (values: readonly Num[]): Float32Array => Float32Array.from(values, num);
 
 /** A horizontal scale in per cent of a row's width. */
@@ -37,7 +38,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                 {Number.isFinite(num(group.centre)) && <i class="centre" style={{ left: at(num(group.centre)) }} />}
                 {group.seeds.map((seed) => Number.isFinite(num(seed.value)) && <i key={seed.run} class={seed.counted ? "seedtick" : "seedtick faint"} style={{ left: at(num(seed.value)) }} title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}${seed.counted ? "" : ", not counted"}`} />)}
               </span>
-              <span class="rowvalue">{value(num(group.centre))}{has && <span class="soft"> [{value(num(group.low))}, {value(num(group.high))}]</span>} <span class="soft">n {group.n}</span></span>
+              <span class="rowvalue">{said(group.centre)}{has && <span class="soft"> [{value(num(group.low))}, {value(num(group.high))}]</span>} <span class="soft">n {group.n}</span></span>
             </div>
           );
         })}
@@ -59,7 +60,7 @@ export function Better({ found }: { found: CompareAnswer }) {
           const evidence = num(pair.evidence);
           return (
             <div key={`${pair.a} ${pair.b}`} class="pairplot">
-              <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><b>{value(num(pair.better), 2)}</b></div>
+              <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><b>{said(pair.better, 2)}</b></div>
               <span class="track line"><i class="rail" /><i class="half" style={{ left: at(0.5) }} />{Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}</span>
               <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {pair.sentence} {Number.isFinite(evidence) && <span class="soft">Evidence {value(evidence, 2)}; {pair.decides} decides.</span>}</p>
             </div>
@@ -91,7 +92,7 @@ export function Seeds({ found }: { found: CompareAnswer }) {
       <MiniTable label="Seeds" columns={columns} rows={found.plan} cell={(row, id) => {
         if (id === "group") return <><i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}</>;
         if (id === "todo") return <span class="full">{row.todo}</span>;
-        return id === "n" ? row.n : value(num(row.sd));
+        return id === "n" ? row.n : said(row.sd);
       }} />
     </section>
   );

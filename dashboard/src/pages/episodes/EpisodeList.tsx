@@ -1,6 +1,6 @@
 /** All episodes of a run: a scatter whose box filters, and a table. */
 
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { EpisodesAnswer, EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
@@ -17,7 +17,9 @@ import { useNews } from "../../state/run.ts";
 import { Windows } from "../../state/windows.ts";
 import { ending } from "./ending.ts";
 
-const only = word("only");
+export const only = word("only");
+/** The first episode of the table: shown where a filter is set and none was chosen. */
+export const first = signal("last");
 const order = word("sort");
 const box = word("box");
 const COLORS = [1, 2, 4]; // terminated, truncated, cut
@@ -85,6 +87,7 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
     ];
   }, [axis, order.value, episode]);
   const answer = rows.answer.value;
+  first.value = only.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
   return (
     <section class="pane" aria-label="Episodes">
       <div class="bar">

@@ -7,7 +7,7 @@ import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { address } from "../../state/address.ts";
 import { useRun } from "../../state/run.ts";
-import { EpisodeList } from "./EpisodeList.tsx";
+import { EpisodeList, first, only } from "./EpisodeList.tsx";
 import { OneEpisode } from "./OneEpisode.tsx";
 
 const episode = computed(() => address.value.words.get("episode") ?? "");
@@ -29,7 +29,7 @@ export function Episodes() {
           {has ? (
             <>
               <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} />
-              <OneEpisode key={`${run} ${episode.value}`} run={run} episode={episode.value === "" ? "last" : episode.value} />
+              <OneEpisode key={`${run} ${episode.value} ${first.value}`} run={run} episode={episode.value !== "" ? episode.value : only.value === "" ? "last" : first.value} />
             </>
           ) : (
             <Empty title="No episodes were recorded" code="env = rollbook.capture.gym.RecordEpisodes(env, run)">

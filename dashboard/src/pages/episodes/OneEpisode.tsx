@@ -102,13 +102,13 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
 
 function Facts({ found, length }: { found: EpisodeDetail; length: number }) {
   const { row, rewards, checkpoint } = found;
-  const more = Object.entries(row).filter(([name, v]) => !KNOWN.includes(name) && v !== null && !(name in found.clocks)).slice(0, 10);
+  const more = Object.entries(row).filter(([name, v]) => !KNOWN.includes(name) && v !== null && v !== "" && !(name in found.clocks)).slice(0, 10);
   const sum = (r: Obj): string => `${value(Number(r["sum"]))}`;
   return (
     <dl class="facts two">
       <dt>return</dt><dd><b>{value(Number(row["return"]))}</b></dd>
       <dt>length</dt><dd>{count(length)}, {ending(row)}</dd>
-      {rewards.slice(0, 6).map((r) => <Fact key={String(r["component"])} name={String(r["component"])} text={sum(r)} />)}
+      {rewards.filter((r) => r["component"] !== null && r["component"] !== "").slice(0, 6).map((r) => <Fact key={String(r["component"])} name={String(r["component"])} text={sum(r)} />)}
       {Object.entries(found.clocks).slice(0, 4).map(([name, n]) => <Fact key={name} name={name} text={found.start_clocks?.[name] !== undefined && found.start_clocks[name] !== n ? `${count(found.start_clocks[name] as number)} – ${count(n)}` : count(n)} />)}
       {more.map(([name, v]) => <Fact key={name} name={name} text={typeof v === "number" ? value(v) : plain(v)} />)}
       {checkpoint && <Fact name="checkpoint" text={plain(checkpoint["checkpoint_id"] ?? checkpoint["id"])} />}

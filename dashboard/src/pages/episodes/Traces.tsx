@@ -47,7 +47,7 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
             (kind === "action" || kind === "observation") && lines.length >= HEAT_FROM ? (
               <HeatRows key={kind} title={TITLES[kind] ?? kind} lines={lines} hub={hub} />
             ) : (
-              <Chart key={kind} bare hub={hub} title={TITLES[kind] ?? kind} soft={lines.length === 1 ? (lines[0]?.name === TITLES[kind] ? "" : lines[0]?.name) : `${lines.length} traces`} lines={lines} span={spanOf(lines)} robust={false} xName="step" />
+              <Chart key={kind} bare named={lines.length > 1} hub={hub} title={TITLES[kind] ?? kind} soft={lines.length === 1 ? (lines[0]?.name === TITLES[kind] ? "" : lines[0]?.name) : `${lines.length} traces`} lines={lines} span={spanOf(lines)} robust={false} xName="step" />
             ),
           )}
         </div>

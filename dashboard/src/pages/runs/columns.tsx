@@ -134,7 +134,12 @@ function Spark({ row }: { row: GroupRow | RunRow }) {
 }
 
 function Progress({ row }: { row: GroupRow | RunRow }) {
-  if (row.kind === "group") return null;
+  if (row.kind === "group") {
+    const done = row.done ?? null;
+    if (done === null) return <span class="soft">–</span>;
+    const live = (row.status["running"] ?? 0) > 0;
+    return <span class={`prog ${live ? "on" : ""}`} role="img" aria-label={`${Math.round(done * 100)} % done`} title={`${Math.round(done * 100)} % of all its runs together`}><i style={{ width: `${done * 100}%` }} /></span>;
+  }
   const share = row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
   if (share === null) return <span class="soft">{row.at === null ? "–" : plain(row.at)}</span>;
   const kind = row.status === "running" ? "on" : row.status === "crashed" ? "dead" : "";

@@ -89,7 +89,7 @@ async function askPinned(ids: string[]): Promise<void> {
   const missing = ids.filter((id) => !known.has(id));
   if (missing.length > 0) {
     const filter = missing.map((id) => `id == '${id.replace(/[^\w~.-]/g, "")}'`).join(" or ");
-    await source.runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false }).then(
+    await source.runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false, group_by: null, archived: true }).then(
       (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
       () => undefined,
     );

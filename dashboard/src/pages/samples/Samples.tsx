@@ -1,6 +1,6 @@
 /** What does it learn from? All samples of a run, searched on the server; one of them whole, with its group and history. */
 
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { ColumnInfo, SampleCells, SamplesAnswer } from "../../api/names.ts";
 import { count, seconds } from "../../data/numbers.ts";
@@ -58,7 +58,7 @@ export function Samples() {
             <>
               <List key={run} run={run} />
               <section class="pane" aria-label="One sample">
-                {row.value === "" ? <Empty title="No sample is chosen"><p>Press a row to read it whole, with its group and its history.</p></Empty> : <OneSample key={row.value} run={run} id={row.value} />}
+                <Chosen run={run} />
               </section>
             </>
           )}
@@ -68,14 +68,22 @@ export function Samples() {
   );
 }
 
+/** The sample whose row was pressed; before that the first of the table, so that there is something to read. */
+const first = signal("");
+
+function Chosen({ run }: { run: string }) {
+  const id = row.value !== "" ? row.value : first.value;
+  return id === "" ? null : <OneSample key={id} run={run} id={id} />;
+}
+
 const HIDDEN = ["sample_id", "time", "writer", "lane", "seq", "index", "attempt", "at", "first_seen", "hash"];
 const LIKED = ["train_iter", "env_step", "prompt", "completion", "text", "item", "reward", "return", "advantage", "is_new"];
 
 /** A good first choice of columns: when, what, how good. */
 function usual(columns: readonly ColumnInfo[]): string[] {
   const names = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name));
-  const liked = LIKED.filter((name) => names.includes(name));
-  return [...liked, ...names.filter((name) => !liked.includes(name))].slice(0, 6);
+  const liked = LIKED.filter((name) => names.includes(name) && !(name === "item" && names.includes("completion")));
+  return [...liked, ...names.filter((name) => !liked.includes(name) && !(name === "item" && names.includes("completion")))].slice(0, 6);
 }
 
 function List({ run }: { run: string }) {
@@ -97,6 +105,7 @@ function List({ run }: { run: string }) {
   }, [rows, question, news]);
   void rows.changed.value;
   const answer = rows.answer.value;
+  first.value = rows.row(0)?.id ?? "";
   const open = (id: string): void => say({ row: id }, row.peek() === "");
   const move = (by: number): void => {
     active.value = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
@@ -108,10 +117,10 @@ function List({ run }: { run: string }) {
     { keys: ["k"], what: "previous sample", act: () => move(-1) },
   ]);
   const names = shown.value.length > 0 ? shown.value : usual(answer?.columns ?? []);
-  const columns = useMemo<Column<SampleCells>[]>(() => names.map((name) => {
+  const columns = useMemo<Column<SampleCells>[]>(() => names.map((name, place) => {
     const type = answer?.columns.find((column) => column.name === name)?.type ?? "text";
     const sorted = order.value === name ? "ascending" : order.value === `-${name}` ? "descending" : undefined;
-    return { id: name, head: name, width: width(name, type), number: type === "number" || type === "integer", sorted, sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }), cell: ({ cells }) => cellText(cells[name]) };
+    return { id: name, head: name, width: width(name, type), wide: place > 3, number: type === "number" || type === "integer", sorted, sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }), cell: ({ cells }) => cellText(cells[name]) };
   }), [names.join("~"), order.value, answer?.columns.length]);
   return (
     <section class="pane" aria-label="Samples">
@@ -134,7 +143,7 @@ function List({ run }: { run: string }) {
       ) : answer && answer.total === 0 ? (
         <Empty title={`None of ${count(answer.all)} samples fit`}><button class="btn" type="button" onClick={() => say({ q: "", where: "" })}>Show all</button></Empty>
       ) : (
-        <Grid label="Table of samples" columns={columns} total={rows.total.value} row={(i) => rows.row(i)} onSeen={see} active={active.value} rowClass={({ id }) => (id === row.value ? "chosen" : "")} onOpen={({ id }, i) => { active.value = i; open(id); }} class="completions" />
+        <Grid label="Table of samples" columns={columns} total={rows.total.value} row={(i) => rows.row(i)} onSeen={see} active={active.value} rowClass={({ id }) => (id === (row.value === "" ? first.value : row.value) ? "chosen" : "")} onOpen={({ id }, i) => { active.value = i; open(id); }} class="completions" />
       )}
       <div class="foot">
         {answer && <span><b>{count(answer.total)}</b> of {count(answer.all)} samples</span>}

@@ -1,6 +1,7 @@
 /** What else do the tables say? One read-only query over the tables of a run. */
 
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import type { SqlAnswer } from "../../api/names.ts";
 import { count, plain, seconds, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -15,6 +16,9 @@ import { refusal, type Refusal } from "../../state/source.ts";
 
 const query = word("query", "select * from metrics limit 50");
 
+/** A moment to the millisecond, as one looks for it in a log. */
+const moment = (seconds: number): string => new Date(seconds * 1000).toISOString().replace("T", " ").replace("Z", "");
+
 export function Sql() {
   const { run, detail } = useRun();
   const answer = useSignal<SqlAnswer | null>(null);
@@ -24,10 +28,14 @@ export function Sql() {
     event.preventDefault();
     const text = new FormData(event.currentTarget as HTMLFormElement).get("query")?.toString() ?? "";
     say({ query: text });
+    answered(text);
+  };
+  const answered = (text: string): void => {
     if (run === null) return;
     busy.value = true;
     source.sql({ runs: [run], query: text, limit: 500 }).then((said) => { answer.value = said; error.value = null; }, (why: unknown) => { error.value = refusal(why); }).finally(() => { busy.value = false; });
   };
+  useEffect(() => answered(query.peek()), [run]);
   const found = answer.value;
   const tables = Object.entries(detail.value?.tables ?? {});
   return (
@@ -47,10 +55,10 @@ export function Sql() {
           {found ? (
             <section class="card">
               <header><h2>{count(found.rows.length)} rows{found.more ? " and more" : ""}</h2><span class="soft">in {seconds(found.took_ms / 1000)}</span></header>
-              <MiniTable label="Answer" columns={found.columns.map(({ name, type }, i) => ({ id: String(i), head: name, number: /int|float|double|number|decimal/i.test(type) }))} rows={found.rows} cell={(row, i) => { const cell = row[Number(i)]; return typeof cell === "number" && !Number.isInteger(cell) ? value(cell, 5) : plain(cell); }} />
+              <MiniTable label="Answer" columns={found.columns.map(({ name, type }, i) => ({ id: String(i), head: name, number: /int|float|double|number|decimal/i.test(type) }))} rows={found.rows} cell={(row, i) => { const cell = row[Number(i)]; if (found.columns[Number(i)]?.type === "time" && typeof cell === "number") return <span class="mono">{moment(cell)}</span>; return typeof cell === "number" && !Number.isInteger(cell) ? value(cell, 5) : plain(cell); }} />
             </section>
           ) : (
-            !error.value && <Empty title="Ask the tables of this run" code={'select env_step, "train/return" from metrics where "train/return" is not null'}><p>Ctrl Enter asks. The query can only read.</p></Empty>
+            !error.value && !busy.value && <Empty title="Ask the tables of this run" code={'select env_step, "train/return" from metrics where "train/return" is not null'}><p>Ctrl Enter asks. The query can only read.</p></Empty>
           )}
         </div>
       </main>

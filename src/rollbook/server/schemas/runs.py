@@ -104,6 +104,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
       runs: of a group: its members. run_count: of a section or group.
       values: of a group: what its members have in common.
       status: of a run: its status; counts: of a section or group: how many have which status.
+      done: of a group: how far its runs have come together, 0 to 1.
       cells: column -> cell; in a group a metric is {centre, low, high, n, method, sentence}, a configuration that
         differs is {distinct, values}.
       pending: columns whose cells are still being read.
@@ -136,6 +137,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     cells: dict[str, Cell] = {}
     pending: list[str] = []
     open: bool = False
+    done: float | None = None
     section: str = ""
     member_of: str | None = None
     alerts: int = 0
