@@ -469,7 +469,7 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
             except Exception:  # a damaged run has no columns to offer
                 continue
         if facts is not None:
-            have.update(facts.latest)
+            have.update(list(facts.latest))
             shared.update({canonical(key) for key in facts.latest} - {None, *facts.latest})
     for name, n in shared.items():  # what runs of several frameworks call differently stands under the common name
         if name is not None and have[name]:

@@ -1,0 +1,408 @@
+"""The page beside TensorBoard: the same runs, in the same browser, one after the other.
+
+    python -m benchmarks.page                        # writes the runs, then measures (about four minutes)
+    python -m benchmarks.page --write-only --root X  # the runs alone, to measure them when the machine is quiet
+    python -m benchmarks.page --root X               # measure runs that were written before
+    python -m benchmarks.page --parts frames,range   # some of: tensorboard, first, frames, range, table
+
+Needs what `make test-page` installs, and the package `tensorboard`. The promise names 100 runs x 20 charts x 10^6
+points; TensorBoard's files of that would be 90 GB, so the default is 20 runs x 20 charts x 10,000 points, and what is
+compared are ratios. Processor times are of all processes of the browser and of the server together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rollbook
+from benchmarks.harness import descendants
+from benchmarks.many_runs import copies
+from benchmarks.rows import Line
+
+KEYS = [f"{scope}/{name}" for scope in ("train", "update", "test", "time") for name in ("a", "b", "c", "d", "e")]
+PARTS = ("tensorboard", "first", "frames", "range", "table")
+WIDE = {"width": 1600, "height": 1000}
+FRAMES = 90
+TICKS = os.sysconf("SC_CLK_TCK")
+
+DRAWN = """many => [...document.querySelectorAll('.chart .plotarea .clip canvas')].filter(canvas => {
+    if (canvas.width < 2) return false;
+    const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) return true;
+    return false;
+}).length >= many"""
+CARDS = """many => [...document.querySelectorAll('line-chart')].filter(chart =>
+    [...chart.querySelectorAll('svg path')].some(path => (path.getAttribute('d') || '').length > 20)
+    || [...chart.querySelectorAll('canvas')].some(canvas => canvas.width > 1)
+).length >= many"""
+
+
+def main() -> None:
+    """Write the runs, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page")
+    parser.add_argument("--root", help="where the runs are or are to be written (default: a temporary folder)")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--write-only", action="store_true")
+    given = parser.parse_args()
+    root = Path(given.root or tempfile.mkdtemp(prefix="rollbook-page-"))
+    try:
+        write(root, given.runs, given.rows)
+        if not given.write_only:
+            for line in measured(root, given.parts.split(",")):
+                print(line.text(), flush=True)
+    finally:
+        if given.root is None:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def values(seed: int, place: int, rows: int) -> np.ndarray[Any, Any]:
+    """One curve: a walk with a few spikes and a gap of NaN."""
+    rng = np.random.default_rng([seed, place])
+    found = np.cumsum(rng.normal(size=rows)) / np.sqrt(rows) + place
+    found[rng.integers(0, rows, 3)] *= 4
+    found[rows // 3] = np.nan
+    return found
+
+
+def write(root: Path, runs: int, rows: int) -> None:
+    """The same curves as runs of rollbook and as event files; what is there already stays."""
+    done = root / "written.json"
+    if done.exists():
+        return
+    from rollbook.tensorboard_events import Messages
+
+    messages = Messages("the benchmark")
+    steps = np.arange(rows) * 10
+    for seed in range(runs):
+        curves = {key: values(seed, place, rows) for place, key in enumerate(KEYS)}
+        with rollbook.init("bench", "ppo", seed=seed, config={"lr": 1e-3 * (1 + seed % 2)}, dir=root / "runs", sinks=[],
+                           keeper="inline", total={"env_step": int(steps[-1])}) as run:  # fmt: skip
+            run.log_many(curves, env_step=steps)
+        folder = root / "events" / f"seed_{seed}"
+        folder.mkdir(parents=True)
+        with open(folder / "events.out.tfevents.1700000000.bench", "wb") as file:
+            file.write(messages.framed(messages.version(1.7e9)))
+            for row in range(rows):
+                summaries = [messages.scalar(key, float(curve[row])) for key, curve in curves.items()]
+                file.write(messages.framed(messages.event(1.7e9 + row / 100, int(steps[row]), summaries)))
+    done.write_text(json.dumps({"runs": runs, "rows": rows}))
+
+
+def cpu_of(pids: list[int]) -> float:
+    """Processor seconds of some processes and all that they started."""
+    total = 0.0
+    for pid in {one for parent in pids for one in (parent, *descendants(parent))}:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(words[11]) + int(words[12])) / TICKS
+    return total
+
+
+class Tab:
+    """A tab of a browser of its own, and what it cost.
+
+    Attributes:
+      bytes: what came over the wire, compressed as it was; scripts: of that, JavaScript.
+    """
+
+    def __init__(self, playwright: Any) -> None:
+        program = os.environ.get("ROLLBOOK_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+        before = set(descendants(os.getpid()))
+        self.browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        self.page = self.browser.new_context(viewport=WIDE).new_page()
+        self.pids = sorted(set(descendants(os.getpid())) - before)
+        self.bytes = self.scripts = 0
+        self._kinds: dict[str, str] = {}
+        wire = self.page.context.new_cdp_session(self.page)
+        wire.send("Network.enable")
+        wire.on("Network.responseReceived", lambda said: self._kinds.update({said["requestId"]: said["type"]}))
+        wire.on("Network.dataReceived", self._received)
+
+    def _received(self, said: dict[str, Any]) -> None:
+        size = said.get("encodedDataLength") or 0
+        self.bytes += size
+        if self._kinds.get(said["requestId"]) == "Script":
+            self.scripts += size
+
+    def cpu(self) -> float:
+        """Processor seconds of the browser so far."""
+        return cpu_of(self.pids)
+
+    def first_paint(self) -> float:
+        """Seconds from the navigation to the first contentful paint."""
+        entry = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
+        return float(self.page.evaluate(entry)) / 1e3
+
+    def close(self) -> None:
+        """End the browser."""
+        self.browser.close()
+
+
+@contextlib.contextmanager
+def tab_of() -> Iterator[Tab]:
+    """A fresh browser: nothing is cached."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        tab = Tab(playwright)
+        try:
+            yield tab
+        finally:
+            tab.close()
+
+
+def until(tab: Tab, predicate: str, many: int, seconds: float) -> float | None:
+    """Seconds until a predicate holds; None where it does not."""
+    begun = time.perf_counter()
+    try:
+        tab.page.wait_for_function(predicate, arg=many, timeout=seconds * 1e3, polling=50)
+    except Exception:
+        return None
+    return time.perf_counter() - begun
+
+
+@contextlib.contextmanager
+def our_server(folder: Path) -> Iterator[tuple[str, int]]:
+    """`rollbook ui` in a process of its own; its address, once it answers, and its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "rollbook", "ui", str(folder), "--port", str(port), "--no-browser"]
+    with serving(words, port) as pid:
+        yield f"http://127.0.0.1:{port}/", pid
+
+
+@contextlib.contextmanager
+def serving(words: list[str], port: int) -> Iterator[int]:
+    """A server in a process of its own, once its port answers; its pid."""
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(1_200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+                break
+            time.sleep(0.05)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def measured(root: Path, parts: list[str]) -> Iterator[Line]:
+    """A line for each figure."""
+    said = json.loads((root / "written.json").read_text())
+    note = f"{said['runs']} runs x {len(KEYS)} charts x {said['rows']:,} points"
+    theirs = tensorboard(root / "events") if "tensorboard" in parts else {}
+    if theirs:
+        print(f"TensorBoard: {theirs}", flush=True)
+    if "first" in parts:
+        yield from first_view(root / "runs", theirs, note)
+    if "frames" in parts or "range" in parts:
+        yield from gestures(root / "runs", note, parts)
+    if "table" in parts:
+        yield from table(root, note)
+
+
+def tensorboard(events: Path) -> dict[str, float]:
+    """What TensorBoard takes for its first view, once its server has loaded the files."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "tensorboard.main", "--logdir", str(events), "--port", str(port)]
+    with serving([*words, "--reload_interval", "600"], port) as pid:
+        runs = len(list(events.iterdir()))
+        loaded = time.perf_counter()
+        _wait_for_runs(port, runs)
+        loaded = time.perf_counter() - loaded
+        with tab_of() as tab:
+            spent = tab.cpu() + cpu_of([pid])
+            begun = time.perf_counter()
+            tab.page.goto(f"http://127.0.0.1:{port}/#timeseries")
+            shown = until(tab, CARDS, 3, 90)
+            all_in = time.perf_counter() - begun
+            return {
+                "loaded": loaded,
+                "three charts": all_in if shown is not None else float("nan"),
+                "first paint": tab.first_paint(),
+                "bytes": tab.bytes,
+                "scripts": tab.scripts,
+                "cpu": tab.cpu() + cpu_of([pid]) - spent,
+            }
+
+
+def _wait_for_runs(port: int, many: int) -> None:
+    import urllib.request
+
+    asked = f"http://127.0.0.1:{port}/data/plugin/scalars/tags"
+    for _ in range(240):
+        with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(asked, timeout=5) as answer:
+            if len(json.load(answer)) >= many:
+                return
+        time.sleep(0.5)
+
+
+ON_SCREEN = """[...document.querySelectorAll('.chart .plotarea')]
+    .filter(area => area.getBoundingClientRect().top < innerHeight - 40).length"""
+EACH = "#/runs?g=none&marks=0&show="
+
+
+def drawn_runs(folder: Path, many: int = 10) -> str:
+    """The address of a view with so many runs drawn one by one, as both pages show them."""
+    ids = sorted(path.name.rpartition("-")[2] for path in (folder / "bench").iterdir())
+    return EACH + "~".join(f"{one}.{place % 10 + 1}" for place, one in enumerate(ids[:many]))
+
+
+def first_view(folder: Path, theirs: dict[str, float], note: str) -> Iterator[Line]:
+    """From the address to pictures."""
+    runs = len(list((folder / "bench").iterdir()))
+    with our_server(folder) as (address, pid), tab_of() as tab:
+        spent = tab.cpu() + cpu_of([pid])
+        begun = time.perf_counter()
+        tab.page.goto(f"{address}{drawn_runs(folder, runs)}")
+        until(tab, DRAWN, 3, 60)
+        three = time.perf_counter() - begun
+        visible = tab.page.evaluate("document.querySelectorAll('.chart .plotarea').length")
+        on_screen = (
+            "[...document.querySelectorAll('.plotarea')].filter(p => p.getBoundingClientRect().top < innerHeight)"
+        )
+        seen = tab.page.evaluate(f"{on_screen}.length")
+        until(tab, DRAWN, seen, 60)
+        every = time.perf_counter() - begun
+        paint = tab.first_paint()
+        cpu = tab.cpu() + cpu_of([pid]) - spent
+        yield line("first paint", paint, "s", theirs.get("first paint"), goal=1.0, note=note)
+        yield line("the first three charts", three, "s", theirs.get("three charts"), ratio=1 / 5, note=note)
+        yield line(f"all {seen} charts on the screen", every, "s", theirs.get("three charts"), ratio=1 / 5,
+                   note=f"beside three of TensorBoard's; {visible} on the page")  # fmt: skip
+        yield line("sent for the first view", tab.bytes / 1e6, "MB", _per(theirs.get("bytes"), 1e6), goal=1.0)
+        yield line("JavaScript of the first view", tab.scripts / 1e3, "kB", _per(theirs.get("scripts"), 1e3), goal=60)
+        yield line("processor time, server and browser", cpu, "s", theirs.get("cpu"))
+
+
+def gestures(folder: Path, note: str, parts: list[str]) -> Iterator[Line]:
+    """Twenty linked charts of ten runs under a hand."""
+    with our_server(folder) as (address, _), tab_of() as tab:
+        page = tab.page
+        page.goto(f"{address}{drawn_runs(folder)}")
+        until(tab, DRAWN, 6, 60)
+        page.wait_for_timeout(1500)
+        box = page.locator(".slot.big .plotarea").first.bounding_box()
+        x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+        page.mouse.move(x, y)
+        if "frames" in parts:
+            for name, act in (("zoom", WHEEL), ("pan", PAN)):
+                before, begun = tab.cpu(), time.perf_counter()
+                frames = page.evaluate(act, [FRAMES, x, y])
+                spent, lasted = tab.cpu() - before, time.perf_counter() - begun
+                each = 1e3 * spent / max(1, frames)
+                yield line(f"{name}: processor time a frame", each, "ms", None, goal=16, note=f"{note}, 10 drawn; "
+                           f"{frames / lasted:.0f} frames a second")  # fmt: skip
+                page.wait_for_timeout(800)
+        if "range" in parts:
+            page.evaluate("performance.clearResourceTimings()")
+            took = []
+            for share in (0.2, 0.5, 0.7):
+                page.keyboard.press("0")
+                page.wait_for_timeout(900)
+                page.mouse.move(box["x"] + box["width"] * share, y)
+                page.mouse.down()
+                page.mouse.move(box["x"] + box["width"] * (share + 0.08), y, steps=4)
+                page.evaluate("performance.clearResourceTimings()")
+                page.mouse.up()
+                page.wait_for_timeout(1500)
+                took += page.evaluate(RANGES)
+            yield line("a new range, all charts in view", float(np.median(took or [np.nan])), "ms", None, goal=150,
+                       note=f"{len(took)} ranges, the server's and the wire's part")  # fmt: skip
+
+
+RANGES = """performance.getEntriesByType('resource')
+    .filter(entry => entry.name.endsWith('/series')).map(entry => entry.duration)"""
+_HAND = """
+const area = document.elementFromPoint(x, y).closest('.plotarea');
+const next = () => new Promise(requestAnimationFrame);
+const at = {clientX: x, clientY: y, bubbles: true, cancelable: true};
+const wheel = deltaY => area.dispatchEvent(new WheelEvent('wheel', {...at, deltaY, ctrlKey: true}));
+"""
+WHEEL = (
+    "async ([frames, x, y]) => {"
+    + _HAND
+    + """
+    for (let n = 0; n < frames; n++) { wheel(n % 30 < 15 ? -12 : 12); await next(); }
+    return frames;
+}"""
+)
+PAN = (
+    "async ([frames, x, y]) => {"
+    + _HAND
+    + """
+    for (let i = 0; i < 6; i++) { wheel(-60); await next(); }
+    await new Promise(done => setTimeout(done, 900));
+    const say = (kind, dx) => area.dispatchEvent(
+        new PointerEvent(kind, {...at, clientX: x + dx, shiftKey: true, button: 0, buttons: 1, pointerId: 1}));
+    area.setPointerCapture = () => undefined;
+    say('pointerdown', 0);
+    for (let n = 0; n < frames; n++) {
+        say('pointermove', 10 + (n % 60 < 30 ? n % 30 : 30 - n % 30) * 4);
+        await next();
+    }
+    say('pointerup', 40);
+    return frames;
+}"""
+)
+
+
+def table(root: Path, note: str) -> Iterator[Line]:
+    """10,000 runs in the table, scrolled a page a frame."""
+    many = root / "many"
+    if not many.exists():
+        sources = sorted((root / "runs" / "bench").iterdir())[:2]
+        copies(many, sources, 10_000, data=False)
+    with our_server(many) as (address, _), tab_of() as tab:
+        begun = time.perf_counter()
+        tab.page.goto(f"{address}#/runs?g=none&cols=status~seed~config.lr")
+        until(tab, "many => document.querySelectorAll('.grid-body .name').length >= many", 20, 90)
+        shown = time.perf_counter() - begun
+        tab.page.wait_for_timeout(1500)
+        before = tab.cpu()
+        frames, seconds = tab.page.evaluate(SCROLL, 90)
+        spent = 1e3 * (tab.cpu() - before) / frames
+        yield line("10,000 runs: rows on the screen", shown, "s", None)
+        yield line("10,000 runs: scrolling, processor time a frame", spent, "ms", None,
+                   note=f"{frames / seconds:.0f} frames a second, 400 px each")  # fmt: skip
+
+
+SCROLL = """async frames => {
+    const box = document.querySelector('.grid');
+    const begun = performance.now();
+    for (let n = 0; n < frames; n++) { box.scrollTop += 400; await new Promise(requestAnimationFrame); }
+    return [frames, (performance.now() - begun) / 1e3];
+}"""
+
+
+def _per(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
+
+
+def line(what: str, ours: float, unit: str, theirs: float | None, *, goal: float | None = None,
+         ratio: float | None = None, note: str = "") -> Line:  # fmt: skip
+    """A line of the table."""
+    return Line("P", what, ours, unit, "tensorboard" if theirs is not None else "", theirs, ratio, goal, note)
+
+
+if __name__ == "__main__":
+    main()
