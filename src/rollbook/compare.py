@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ __all__ = [
     "association",
     "compare",
     "curves",
+    "refined_curves",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -55,12 +56,16 @@ class Line:
       x, y: [rows], as logged.
       crashed: whether the run ended without finishing.
       path: where the run lies, "" if nowhere.
+      task: "" where there is only one.
+      seed: None if it has none; over several tasks the runs of a seed are one unit.
     """
 
     x: npt.NDArray[Any]
     y: npt.NDArray[Any]
     crashed: bool = False
     path: str = ""
+    task: str = ""
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +77,12 @@ class GroupCurve:
       aligned: the runs on the common grid, raw rows included.
       band: the centre line and its interval at each point.
       min_P, max_P: [points], the extremes of what holds there and of every finite row since the point before, so that
-        a spike between two points is in them; NaN where no run has a value.
+        a spike between two points is in them; NaN where no run has a value. Over several tasks those of the units.
       paths: where the runs lie, by their names.
+      tasks: how many.
+      units: name of each unit (a seed over several tasks, else a run).
+      units_UP: [units, points], what the band was made of: over several tasks each seed's mean over them, NaN where it
+        lacks one.
     """
 
     label: str
@@ -82,15 +91,22 @@ class GroupCurve:
     min_P: Floats
     max_P: Floats
     paths: Mapping[str, str]
+    tasks: int = 1
+    units: tuple[str, ...] = ()
+    units_UP: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def n_P(self) -> npt.NDArray[np.int64]:
-        """[points], runs that have a value there."""
-        return self.aligned.n_P
+        """[points], runs that have a value there; over several tasks seeds that have one in all of them."""
+        return self.aligned.n_P if self.tasks == 1 else np.asarray(self.band.n_P, dtype=np.int64)
 
     def legend(self) -> str:
         """What the line and its band are, and of how many runs."""
-        return f"{self.label}: {self.band.legend()}"
+        told = self.band.legend()
+        if self.tasks > 1:  # "IQM of 5 seeds, 95 % …" -> "IQM of 5 seeds x 3 tasks, 95 % …"
+            head, comma, rest = told.partition(",")
+            told = f"{head} x {self.tasks} tasks{comma}{rest}"
+        return f"{self.label}: {told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +117,8 @@ class Curves:
       key, axis, by: the metric, what it runs along, and the field that made the groups ("" for one group).
       x_P: [points], the grid.
       groups: in the order of their first runs.
+      notes: what a reader has to know beside what each group says.
+      preliminary: whether better bands, of more draws, are on their way.
     """
 
     key: str
@@ -108,6 +126,8 @@ class Curves:
     by: str
     x_P: Floats
     groups: tuple[GroupCurve, ...]
+    notes: tuple[str, ...] = ()
+    preliminary: bool = False
 
     def __getitem__(self, label: str) -> GroupCurve:
         for group in self.groups:
@@ -118,9 +138,10 @@ class Curves:
     def sentences(self) -> list[str]:
         """What a reader of the curves has to know: where n changes, who crashed, who was left out."""
         many = len(self.groups) > 1
-        return [
+        told = [
             f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
         ]
+        return [*self.notes, *told]
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """In long form, one row per group and point: group, x, centre, low, high, min, max, n, claim."""
@@ -171,7 +192,13 @@ class Curves:
 
         Args:
           level: the score that counts; None takes the highest one that the centre of every group comes to.
+        Raises:
+          BadInput: the curves are of several tasks, whose runs are not one population.
         """
+        if any(group.tasks > 1 for group in self.groups):
+            raise BadInput(
+                "the share of runs that reached a score is of one task, and these are several; choose the runs of one"
+            )
         if level is None:
             tops = [group.band.centre_P[np.isfinite(group.band.centre_P)] for group in self.groups]
             level = float(min((top.max() for top in tops if len(top)), default=math.nan))
@@ -229,7 +256,9 @@ class Curves:
         )
         remarks += [f"No band: {reason}." for reason in reasons]
         if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):
-            remarks.append("Faint: from the lowest to the highest row of any seed.")
+            several = any(group.tasks > 1 for group in self.groups)
+            what = "mean over the tasks" if several else "row"
+            remarks.append(f"Faint: from the lowest to the highest {what} of any seed.")
         lines = tuple(_drawn(group, seeds, extremes) for group in self.groups)
         words = f"{self.key} by {self.by}" if self.by else self.key
         return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
@@ -297,6 +326,8 @@ def curves(
     seed: int = 0,
     level: float = 0.95,
     draws: int = 1999,
+    normalise: Any = None,
+    whole_curve: bool = False,
     **alignment: Any,
 ) -> Curves:
     """Groups of runs on one grid, each with its centre, interval and extremes.
@@ -308,38 +339,119 @@ def curves(
       points: of the grid, over the range of all runs.
       seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
       level, draws: of the intervals.
+      normalise: for several tasks: {task: (worth 0, worth 1)}, or the name of a published table.
+      whole_curve: a band for the whole curve of the mean instead of one for each point by itself.
       alignment: see `stats.align`.
     Raises:
-      BadInput: no run has a row, or alignment that clashes.
+      BadInput: no run has a row, or options that clash.
+    """
+    (made,) = refined_curves(
+        groups, key=key, axis=axis, by=by, statistic=statistic, points=points, seed=seed, level=level, stages=(draws,),
+        normalise=normalise, whole_curve=whole_curve, **alignment,
+    )  # fmt: skip
+    return made
+
+
+def refined_curves(
+    groups: Mapping[str, Mapping[str, Line]],
+    *,
+    key: str,
+    axis: str,
+    by: str = "",
+    statistic: str = "iqm",
+    points: int = 200,
+    seed: int = 0,
+    level: float = 0.95,
+    stages: Sequence[int] = (200, 1999),
+    normalise: Any = None,
+    whole_curve: bool = False,
+    **alignment: Any,
+) -> Iterator[Curves]:
+    """`curves` at once from few draws, then again from more; all but the last are `preliminary`, and say so.
+
+    Args:
+      stages: draws of each answer, increasing.
     """
     lines = {label: dict(runs) for label, runs in groups.items()}
     with_rows = [line for runs in lines.values() for line in runs.values() if len(line.x)]
     if not with_rows:
         raise BadInput(f"curves of {key!r}: none of the runs has a row of it along {axis!r}")
+    if whole_curve and statistic not in ("mean", "iqm"):
+        raise BadInput(f"whole_curve=True with statistic={statistic!r}: there is such a band for the mean alone")
+    if whole_curve:
+        statistic = "mean"
+    tasks = tuple(dict.fromkeys(line.task for runs in lines.values() for line in runs.values()))
+    scale, notes = _scale(tasks, normalise)
     alignment.setdefault("nan", "keep")
     grid = alignment.pop("grid", None)
     if grid is None:
         spans = [span for line in with_rows if len(span := _span(line.x))]
         grid = stats.common_grid(
-            spans, points, span=alignment.pop("span", "any"),
-            spacing=alignment.pop("spacing", "linear"),
-        )  # fmt: skip
-    made = []
+            spans, points, span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear")
+        )
+    ready = []
     for label, runs in lines.items():
         if not any(len(line.x) for line in runs.values()):
             continue
         aligned = stats.align(
-            {name: (line.x, line.y) for name, line in runs.items()},
+            {name: (line.x, _scaled(line, scale)) for name, line in runs.items()},
             grid=grid,
             crashed=[name for name, line in runs.items() if line.crashed],
             **alignment,
         )
-        rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
-        finite_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
-        band = stats.band(finite_RP, statistic, rng=rng, level=level, draws=draws)
-        low, high = _extremes(finite_RP, aligned)
-        made.append(GroupCurve(label, aligned, band, low, high, {name: line.path for name, line in runs.items()}))
-    return Curves(key, axis, by, np.asarray(grid, dtype=np.float64), tuple(made))
+        ready.append((label, aligned, _units(aligned, runs, tasks)))
+    x_P = np.asarray(grid, dtype=np.float64)
+    for draws in stages:
+        rough, made = draws != stages[-1], []
+        for label, aligned, (units, curves_UTP) in ready:
+            rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
+            band = stats.band(curves_UTP, statistic, rng=rng, level=level, draws=draws)
+            if whole_curve:
+                band = _whole(band, curves_UTP, level)
+            band = replace(band, preliminary=rough and band.draws > 0)
+            low, high = _extremes(curves_UTP, aligned)
+            paths = {name: line.path for name, line in lines[label].items()}
+            made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
+        yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
+
+
+def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> npt.NDArray[Any]:
+    if line.task not in scale:
+        return line.y
+    zero, one = scale[line.task]
+    return (np.asarray(line.y, dtype=np.float64) - zero) / (one - zero)
+
+
+def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+    """What is resampled: its names, and [units, tasks, points]. Of one task each run; over several whole seeds."""
+    values_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
+    if len(tasks) == 1:
+        return aligned.names, values_RP[:, None, :]
+    rows: dict[str, Floats] = {}
+    for name, values_P in zip(aligned.names, values_RP, strict=True):
+        line = runs[name]
+        unit = name if line.seed is None else f"seed {line.seed}"
+        place = tasks.index(line.task)
+        if unit in rows and not np.isnan(rows[unit][place]).all():
+            unit = name  # the same seed and task once more is a unit of its own
+        rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[place] = values_P
+    return tuple(rows), np.array(list(rows.values()))
+
+
+def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
+    """The band of the whole mean curve over the points that all seeds have; none outside of them."""
+    there = ~np.isnan(curves_UTP).any(axis=(0, 1))
+    nothing = np.full(curves_UTP.shape[2], np.nan)
+    if not there.any():
+        reason = "no point of the axis has a value of every seed"
+        return replace(pointwise, low_P=nothing, high_P=nothing, claim_P=nothing, kind="whole curve", reason=reason)
+    band = stats.whole_curve_band(curves_UTP[:, :, there], level)
+    low, high, claim = nothing.copy(), nothing.copy(), nothing.copy()
+    low[there], high[there], claim[there] = band.low_P, band.high_P, band.claim_P
+    return replace(
+        pointwise, low_P=low, high_P=high, claim_P=claim, methods=band.methods, kind=band.kind, draws=0,
+        reason=band.reason,
+    )  # fmt: skip
 
 
 def _span(x: npt.NDArray[Any]) -> Floats:
@@ -348,10 +460,12 @@ def _span(x: npt.NDArray[Any]) -> Floats:
     return np.array([finite.min(), finite.max()] if len(finite) else [], dtype=np.float64)
 
 
-def _extremes(values_RP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
+def _extremes(curves_UTP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
+    """(lowest, highest) at each point: of every row of one task, of the units' means over several."""
+    values_RP = curves_UTP.mean(axis=1)
     low = np.where(np.isnan(values_RP), np.inf, values_RP).min(axis=0)
     high = np.where(np.isnan(values_RP), -np.inf, values_RP).max(axis=0)
-    for series in aligned.raw:
+    for series in aligned.raw if curves_UTP.shape[1] == 1 else ():
         finite = np.isfinite(series.y)
         x, y = (series.x, series.y) if finite.all() else (series.x[finite], series.y[finite])
         ends = np.searchsorted(x, aligned.x_P, side="right")
@@ -371,7 +485,10 @@ def _drawn(group: GroupCurve, seeds: str, extremes: bool) -> plots.Line:
 
     honest = bool(np.isfinite(group.band.low_P).any())
     runs: tuple[Trace, ...] = ()
-    if seeds == "always" or (seeds == "auto" and not honest):
+    if group.tasks > 1 and (seeds == "always" or (seeds == "auto" and not honest)):
+        x_P = group.aligned.x_P
+        runs = tuple(Trace(x_P, values_P, name) for name, values_P in zip(group.units, group.units_UP, strict=True))
+    elif seeds == "always" or (seeds == "auto" and not honest):
         runs = tuple(
             Trace(raw.x, raw.y, name) for raw, name in zip(group.aligned.raw, group.aligned.names, strict=True)
         )

@@ -205,6 +205,60 @@ def test_a_series_of_sealed_rows_is_what_its_table_says(tmp_path: Path) -> None:
         assert series.mean.tolist() == table["loss"].tolist()
 
 
+TASKS = {"easy": (0, 1), "hard": (0, 10), "odd": (0, 100), "long": (0, 5), "flat": (0, 2)}
+
+
+def several_tasks(root: Path, seeds: int) -> rollbook.RunSet:
+    for task, (_, scale) in TASKS.items():
+        for seed in range(seeds):
+            noise = np.random.default_rng([seed, scale]).normal(size=30) / 9
+            with rollbook.init(
+                "tasks", "ppo", dir=root, seed=seed, config={"env": task}, sinks=[], keeper="inline"
+            ) as run:
+                run.log_many({"test/return": scale * (np.arange(30) / 30 + noise)}, env_step=np.arange(30))
+    return rollbook.open(root)
+
+
+def test_a_band_over_tasks_takes_whole_seeds_on_one_scale(tmp_path: Path) -> None:
+    runs = several_tasks(tmp_path, 3)
+    curves = runs.curves("test/return", task="config.env", normalise=TASKS, points=10)
+    (group,) = curves.groups
+    assert group.legend() == "all runs: IQM of 3 seeds x 5 tasks, 95 % at each point"
+    assert group.units == ("seed 0", "seed 1", "seed 2")
+    assert set(group.n_P) == {3}
+    assert 0.7 < group.band.centre_P[-1] < 1.2
+    assert np.isfinite(group.band.low_P).all()
+    picture = runs.plot("test/return", task="config.env", normalise=TASKS).bytes("svg").decode()
+    assert "3 seeds x 5 tasks" in picture
+    unscaled = runs.curves("test/return", task="config.env", points=10)
+    assert "not on one scale" in unscaled.sentences()[0]
+    with pytest.raises(BadInput, match="these are several"):
+        curves.reached()
+
+
+def test_a_band_for_the_whole_curve_comes_on_request_and_is_wider(runs: rollbook.RunSet) -> None:
+    chosen = runs.where("status = 'finished'")
+    pointwise = chosen.curves("test/return", by="config.algo", statistic="mean")["dqn-long"].band
+    group = chosen.curves("test/return", by="config.algo", whole_curve=True)["dqn-long"]
+    assert group.legend() == "dqn-long: mean of 5 seeds, 95 % for the whole curve"
+    there = np.isfinite(group.band.low_P)
+    assert there.any()
+    assert (group.band.high_P - group.band.low_P)[there].mean() > (pointwise.high_P - pointwise.low_P)[there].mean()
+    assert "whole curve" in chosen.plot("test/return", by="config.algo", whole_curve=True).bytes("svg").decode()
+    with pytest.raises(BadInput, match="mean alone"):
+        chosen.curves("test/return", statistic="median", whole_curve=True)
+
+
+def test_the_first_of_refined_curves_says_that_it_is_preliminary(runs: rollbook.RunSet) -> None:
+    first, last = runs.refined_curves("test/return", by="config.algo", stages=(200, 1999))
+    assert first.preliminary
+    assert not last.preliminary
+    assert "preliminary (200 draws)" in first["dqn-long"].legend()
+    assert "preliminary (200 draws)" in first.plot().bytes("svg").decode()
+    asked = runs.curves("test/return", by="config.algo")
+    assert last["dqn-long"].band.low_P.tobytes() == asked["dqn-long"].band.low_P.tobytes()
+
+
 def test_a_comparison_answers_and_says_who_is_missing(runs: rollbook.RunSet) -> None:
     comparison = runs.compare("test/return", by="config.algo")
     assert [(row["group"], row["n"]) for row in comparison.table()] == [("ppo", 5), ("dqn-long", 5)]

@@ -73,16 +73,19 @@ def compare(
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
     if folder is not None:
-        for path in _figures(found, answer, metric, by, axis, folder, theme):
+        for path in _figures(found, answer, axis, task, normalise, folder, theme):
             remark(f"wrote {clean(path)}")
 
 
-def _figures(found: Any, answer: Any, metric: str, by: str, axis: str | None, folder: str, theme: str) -> list[str]:
+def _figures(
+    found: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
+) -> list[str]:
     """Curves, intervals, profiles, improvement and sample efficiency; those that exist for this comparison."""
-    curves = found.curves(metric, x=axis, by=by)
-    pictures = {
-        "curves": curves.plot(theme=theme),
-        "efficiency": curves.reached().plot(theme=theme),
+    curves = found.curves(answer.metric, x=axis, by=answer.by, task=task, normalise=normalise)
+    pictures = {"curves": curves.plot(theme=theme)}
+    if len(answer.tasks) == 1:
+        pictures["efficiency"] = curves.reached().plot(theme=theme)
+    pictures |= {
         "intervals": answer.plot("intervals", theme=theme),
         "profiles": answer.plot("profiles", theme=theme),
     }

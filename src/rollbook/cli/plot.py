@@ -23,6 +23,10 @@ _LINES_OF_TEXT = 22
 @click.option("--charts", is_flag=True, help="List the charts.")
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--statistic", default=None, help="Of curves: iqm (usual), mean or median.")
+@click.option("--task", default=None, help="The field that names the task: bands over several tasks.")
+@click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
+@click.option("--whole-curve", is_flag=True, help="Of curves: a band for the whole curve of the mean.")
+@click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
 @click.option("--level", type=float, default=None, help="Of efficiency: the score that counts as reached.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
@@ -38,6 +42,10 @@ def plot(
     charts: bool,
     where: str | None,
     statistic: str | None,
+    task: str | None,
+    normalise: str | None,
+    whole_curve: bool,
+    seeds: str | None,
     limits: tuple[float, float] | None,
     level: float | None,
     theme: str,
@@ -63,7 +71,10 @@ def plot(
         return
     if output is None and not text:
         raise click.UsageError("say where the picture goes, -o x.png, or --text for characters")
-    options: dict[str, Any] = {"statistic": statistic, "limits": limits, "level": level}
+    options: dict[str, Any] = {
+        "statistic": statistic, "limits": limits, "level": level, "task": task, "normalise": normalise, "seeds": seeds,
+        "whole_curve": whole_curve or None,
+    }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
     if text:
@@ -80,7 +91,8 @@ def _picture(
 
     found = find_runs(runs, root, where)
     about = CHARTS[chart].of if chart in CHARTS else "both"
-    single = len(found) == 1 and by is None and "statistic" not in options
+    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds"} & options.keys()
+    single = len(found) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
         if len(found) > 1:
             remark(f"{len(found)} runs fit; this chart is of one run, and the newest is taken")

@@ -105,12 +105,14 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
                 page.text(pair.sentence(), "verdict")
             page.sentences(answer.sentences()[len(answer.pairs) :])
             page.table(answer.table())
-        curves = runs.curves(key, by=by, x=x)
+        of_tasks = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
+        curves = runs.curves(key, by=by, x=x, **of_tasks)
         page.picture(curves.plot())
         if by is not None:
             for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
                 page.picture(answer.plot(chart))
-        page.picture(curves.reached().plot())
+        if not of_tasks.get("task"):
+            page.picture(curves.reached().plot())
     page.text("runs", "h2")
     shown = runs.newest(_MOST_RUNS)
     columns = ["id", "name", "status", "seed", *_different(runs)]

@@ -140,7 +140,7 @@ def _take(options: dict[str, Any], *names: str) -> dict[str, Any]:
 _ALIGNMENT = tuple(
     name for name, taken in inspect.signature(align).parameters.items() if taken.kind is taken.KEYWORD_ONLY
 )
-_CURVES = ("statistic", "points", "seed", "level", "draws", *_ALIGNMENT)
+_CURVES = ("statistic", "points", "seed", "level", "draws", "task", "normalise", "whole_curve", *_ALIGNMENT)
 _COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "seed")
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, Any]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import scores_of, taken_of
 
-__all__ = ["comparison_of", "curves_of", "plan_path"]
+__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "refined_curves_of"]
 
 Row = Mapping[str, Any]
 NDArray = npt.NDArray[Any]
@@ -24,21 +24,35 @@ _ENDED_BADLY = ("crashed", "killed", "stale")
 
 
 def curves_of(
+    rows: Sequence[Row], key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
+) -> compare.Curves:
+    """See `RunSet.curves`."""
+    axis, groups = lines_of(rows, key, x=x, by=by, task=task)
+    return compare.curves(groups, key=key, axis=axis, by=by or "", **options)
+
+
+def refined_curves_of(
+    rows: Sequence[Row], key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
+) -> Iterator[compare.Curves]:
+    """See `RunSet.refined_curves`."""
+    axis, groups = lines_of(rows, key, x=x, by=by, task=task)
+    return compare.refined_curves(groups, key=key, axis=axis, by=by or "", **options)
+
+
+def lines_of(
     rows: Sequence[Row],
     key: str,
     *,
     x: str | None,
     by: str | None,
-    statistic: str,
-    points: int,
-    seed: int,
-    **alignment: Any,
-) -> compare.Curves:
-    """See `RunSet.curves`."""
+    task: str | None,
+) -> tuple[str, dict[str, dict[str, compare.Line]]]:
+    """The axis, and label -> name of the run -> its metric."""
     _some(rows, f"curves({key!r})")
     rows = begun_first(rows)
-    if by is not None:
-        check_field(by, rows, f"curves(by={by!r})")
+    for word, field in (("by", by), ("task", task)):
+        if field is not None:
+            check_field(field, rows, f"curves({word}={field!r})")
     lines = {path: taken.get(key) for path, taken in taken_of(rows, [key], _points, x=x).items()}
     axis = x or next(line[0] for line in lines.values() if line is not None)
     for row in rows:  # a run whose own axis is another one is read along that of the first
@@ -54,10 +68,10 @@ def curves_of(
             y_values,
             str(row["status"]) in _ENDED_BADLY,
             str(row["path"]),
+            "" if task is None else str(value_at(row, task)),
+            row.get("seed") if isinstance(row.get("seed"), int) else None,
         )
-    return compare.curves(
-        groups, key=key, axis=axis, by=by or "", statistic=statistic, points=points, seed=seed, **alignment
-    )
+    return axis, groups
 
 
 def _points(series: Series) -> tuple[str, NDArray, NDArray]:

@@ -284,6 +284,9 @@ class RunSet(Sequence["Book"]):
         statistic: str = "iqm",
         points: int = 200,
         seed: int = 0,
+        task: str | None = None,
+        normalise: Any = None,
+        whole_curve: bool = False,
         **alignment: Any,
     ) -> Curves:
         """A key of groups of runs along an axis: centre, interval and n at each point.
@@ -295,13 +298,33 @@ class RunSet(Sequence["Book"]):
           statistic: "iqm", "mean" or "median".
           points: of the common grid.
           seed: of the resamples; the same seed gives the same numbers.
+          task: the field that names a run's task, such as "config.env"; the band is then over seeds x tasks, with whole
+            seeds as the unit.
+          normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
+          whole_curve: a band that holds the whole curve of the mean, not each point by itself; some times as wide.
           alignment: see `rollbook.stats.align`: interpolation, crashed_as, floor, window, nan …; crashed runs count.
         Returns:
           See `rollbook.compare.Curves`.
         """
         from rollbook.runs.groups import curves_of
 
-        return curves_of(self._rows, key, x=x, by=by, statistic=statistic, points=points, seed=seed, **alignment)
+        return curves_of(
+            self._rows, key, x=x, by=by, statistic=statistic, points=points, seed=seed, task=task, normalise=normalise,
+            whole_curve=whole_curve, **alignment,
+        )  # fmt: skip
+
+    def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
+        """`curves` at once from few resamples, then from more; all but the last are `preliminary`, and pictures say so.
+
+        Args:
+          key: which.
+          stages: resamples of each answer, increasing; the last gives what `curves` gives with so many draws.
+          options: those of `curves`.
+        """
+        from rollbook.runs.groups import refined_curves_of
+
+        axis, by = options.pop("x", None), options.pop("by", None)
+        return refined_curves_of(self._rows, key, x=axis, by=by, stages=stages, **options)
 
     @suggesting
     def compare(
