@@ -15,7 +15,7 @@ from typing import Any
 from rollbook._optional import need
 from rollbook.errors import BadInput
 
-__all__ = ["Expression", "condition", "nodes_of", "ordering"]
+__all__ = ["Expression", "condition", "nodes_of"]
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+$")
@@ -61,20 +61,6 @@ def condition(text: str, *, where: str = "where") -> Expression:
     sql = f"({_spelled(text)}\n)"  # the line ends a comment, so that nothing behind it is swallowed
     (found,) = _expressions(f"select {sql}", text, where, expected=1)
     return Expression(sql, found)
-
-
-def ordering(text: str, *, where: str = "order_by") -> Expression:
-    """What rows are ordered by, such as "reward desc, time".
-
-    Raises:
-      BadInput: it is not a list of expressions.
-    """
-    node = _select(f"select 1 order by {text}\n", text, where)
-    modifiers = node.get("modifiers") or []
-    if [m.get("type") for m in modifiers] != ["ORDER_MODIFIER"]:
-        raise BadInput(f"{where}={text!r} is more than an order of rows. Write it like: reward desc, time")
-    columns = [_columns(order["expression"], text, where) for order in modifiers[0]["orders"]]
-    return Expression(f"{text}\n", tuple(path for each in columns for path in each))
 
 
 def _spelled(text: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from rollbook.protocols import Row
+from rollbook.protocols import Row, Truncatable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Filter:
         self.options: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
         """The options it was made with; JSON-able, so `make(name, to, **options)` builds the same filter elsewhere."""
         self.accepts: frozenset[type] = to.accepts
-        if hasattr(to, "position") and hasattr(to, "truncate"):
+        if isinstance(to, Truncatable):
             # Only a filter in front of a file sink may look like one: attributes, not methods of the class.
             self.position = to.position
             self.truncate = to.truncate

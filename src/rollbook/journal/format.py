@@ -47,7 +47,6 @@ from rollbook.errors import Damaged, NewerFormat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 VERSION = 1
@@ -207,10 +206,3 @@ def segment_name(lane: int, stream: int, slot: int) -> str:
 def frames_name(lane: int, number: int) -> str:
     """The file name of a frame file."""
     return f"L{lane:02d}.frames.{number:06d}.log"
-
-
-def column_words(header: SegmentHeader) -> Sequence[str]:
-    """One numpy type code per word of a row: "<i8" or "<f8", the commit word "<u8"."""
-    kinds = ["<i8"] * (len(header.clocks) + 1)
-    kinds += ["<f8" if t == "d" else "<i8" for t in header.types]
-    return [*kinds, "<u8"]

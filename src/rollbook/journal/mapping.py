@@ -12,7 +12,7 @@ import os
 
 from rollbook.foreign import is_foreign
 
-__all__ = ["create", "is_mappable", "remap"]
+__all__ = ["create", "is_mappable"]
 
 SAFE = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, Linux 5.14; Python has no name for it
@@ -90,12 +90,3 @@ def populate(buffer: mmap.mmap, start: int = 0, length: int | None = None) -> No
         if is_foreign(raised):
             raise
         return
-
-
-def remap(path: str) -> mmap.mmap:
-    """Map an existing segment for writing its head (used by sealing and fencing)."""
-    fd = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-    try:
-        return mmap.mmap(fd, 0)
-    finally:
-        os.close(fd)

@@ -6,12 +6,7 @@ import time
 
 from rollbook import manifest
 
-__all__ = ["mark_crashed", "run_status"]
-
-
-def run_status(run_folder: str) -> str:
-    """The status as last written, "" if there is no run.json."""
-    return str(manifest.look(run_folder).get("status", ""))
+__all__ = ["mark_crashed"]
 
 
 def mark_crashed(run_folder: str, writer: str) -> bool:

@@ -17,6 +17,7 @@ import time
 from rollbook import manifest
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
+from rollbook.protocols import Stateful, Truncatable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Forwarder:
 
     def is_file(self) -> bool:
         """Whether the sink writes files it can cut back: quick enough to be fed between other things."""
-        return _truncatable(self._ready_sink())
+        return isinstance(self._ready_sink(), Truncatable)
 
     def step(self, *, flush: bool = False) -> bool:
         """Deliver what is new, if it is time.
@@ -143,7 +144,7 @@ class Forwarder:
         self._closed = True
         self._reader.close()
         if self._started and self._sink is not None:
-            if _truncatable(self._sink) and not os.path.isdir(self._folder):
+            if isinstance(self._sink, Truncatable) and not os.path.isdir(self._folder):
                 return  # the run was removed: what a filter holds back must not bring its folder back
             try:
                 self._sink.close()
@@ -164,9 +165,9 @@ class Forwarder:
         sink = self._ready_sink()
         self._info = self._info if self._info is not None else run_info(self._folder)
         sink.open(_with_resumed(self._info, self._saved.found))
-        if _truncatable(sink):
-            sink.truncate(self._saved.position or {})  # type: ignore[attr-defined]
-        if self._saved.state is not None and hasattr(sink, "set_state"):
+        if isinstance(sink, Truncatable):
+            sink.truncate(self._saved.position or {})
+        if self._saved.state is not None and isinstance(sink, Stateful):
             try:
                 sink.set_state(self._saved.state)
             except Exception as err:  # its options changed with a resume: it begins afresh
@@ -202,9 +203,9 @@ class Forwarder:
         if refused and not saved.refused:
             self._say(f"refused:{self.name}", f"sink {self.name} does not take some kinds of values; they are left out")
         saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
-        if _truncatable(sink):
-            saved.position = dict(sink.position())  # type: ignore[attr-defined]
-        if hasattr(sink, "state"):
+        if isinstance(sink, Truncatable):
+            saved.position = dict(sink.position())
+        if isinstance(sink, Stateful):
             saved.state = sink.state()
         try:
             saved.save()
@@ -225,7 +226,7 @@ class Forwarder:
             f"sink:{self.name}",
             f"sink {self.name} failed ({type(err).__name__}: {err}); the rows are kept and offered again",
         )
-        if self._make is not None and self._started and _truncatable(self._ready_sink()):
+        if self._make is not None and self._started and isinstance(self._ready_sink(), Truncatable):
             # A file sink may have half of the rows in its files: begin again, cut back to where it was.
             try:
                 self._ready_sink().close()
@@ -248,8 +249,8 @@ def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4
     folder = os.path.abspath(os.fspath(run_folder))
     sink.open(run_info(folder))
     try:
-        if _truncatable(sink):
-            sink.truncate({})  # type: ignore[attr-defined]
+        if isinstance(sink, Truncatable):
+            sink.truncate({})
         delivered, last = 0, ""
         with JournalReader(folder, sealed=LazySealed(folder)) as reader:
             for rows, _cursor in reader.batches({}, most_rows):
@@ -304,7 +305,3 @@ def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
     from dataclasses import replace
 
     return replace(info, resumed=resumed or info.resumed)
-
-
-def _truncatable(sink: object) -> bool:
-    return hasattr(sink, "position") and hasattr(sink, "truncate")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rollbook.errors import (
     AmbiguousKey,
     AmbiguousRun,
@@ -64,7 +62,6 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (OSError, "unreadable"),
 )
 _LONGEST = 2_000
-_COLUMN = re.compile(r"line 1, (?:column|offset) (\d+)|, (\d+)\)")
 
 
 def words_of(err: BaseException) -> ErrorWords:

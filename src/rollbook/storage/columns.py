@@ -33,7 +33,6 @@ __all__ = [
     "in_utc",
     "integers",
     "join_tables",
-    "null_array",
     "plain_rows",
     "plain_text",
     "rows_equal",
@@ -122,11 +121,6 @@ def integers(values: Sequence[Any]) -> pa.Array:
     valid = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
     filled = np.fromiter((0 if v is None else int(v) for v in values), dtype=np.int64, count=len(values))
     return from_numpy(filled, None if valid.all() else valid)
-
-
-def null_array(n: int, type: pa.DataType) -> pa.Array:
-    """n nulls."""
-    return pa.nulls(n, type)
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray, NDArray | None]:

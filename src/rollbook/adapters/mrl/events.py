@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["BATCH_EVENTS", "BUFFER_EVENTS", "EVENTS", "Event", "Events"]
+__all__ = ["BUFFER_EVENTS", "EVENTS", "Event", "Events"]
 
 EVENTS = {
     "setup": "An environment was made, or a callback was handed to `fit`: set attributes, add terms to the log.",
@@ -34,7 +34,6 @@ EVENTS = {
 """Event name -> what it is for, in order."""
 
 BUFFER_EVENTS = ("build_buffer", "filter_buffer", "after_build_buffer")
-BATCH_EVENTS = tuple(name for name in EVENTS if name not in ("setup", "before_train", "after_train", *BUFFER_EVENTS))
 
 
 class Event:

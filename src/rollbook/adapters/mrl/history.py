@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 __all__ = ["BatchHistory", "SeriesHistory", "item_of"]
@@ -136,17 +136,3 @@ def _hashable(value: Any) -> Any:
 
 def _size(columns: dict[str, Any]) -> int:
     return max((len(values) for values in columns.values()), default=0)
-
-
-def rows_by_batch(rows: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Neighbouring rows of one batch together."""
-    current: int | None = None
-    gathered: list[Any] = []
-    for batch, row in rows:
-        if batch != current:
-            if current is not None:
-                yield current, gathered
-            current, gathered = batch, []
-        gathered.append(row)
-    if current is not None:
-        yield current, gathered
