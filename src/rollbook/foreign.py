@@ -75,7 +75,7 @@ def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:
 def _handlers() -> list[object]:
     """The code of the signal handlers that are installed, for those that no longer hold what they were called with."""
     signal = sys.modules.get("_signal")
-    found: list[object] = []
+    codes: list[object] = []
     for number in range(1, getattr(signal, "NSIG", 1)):
         try:
             handler: Any = signal.getsignal(number) if signal is not None else None
@@ -85,5 +85,5 @@ def _handlers() -> list[object]:
         function = getattr(handler, "__func__", handler)
         code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
         if code is not None:
-            found.append(code)
-    return found
+            codes.append(code)
+    return codes

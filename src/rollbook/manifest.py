@@ -231,14 +231,14 @@ def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _entry(entry: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    found = dict(entry)
+    clean = dict(entry)
     for name, (taken, kind) in _ENTRY_FIELDS.items():
-        if name in found and (value := taken(found[name])) is not _WRONG:
-            found[name] = value
-        elif name in found:
+        if name in clean and (value := taken(clean[name])) is not _WRONG:
+            clean[name] = value
+        elif name in clean:
             problems.append(f"attempt {entry['n']}: {name} is not {kind}")
-            del found[name]
-    return found
+            del clean[name]
+    return clean
 
 
 class _Wrong:
@@ -472,12 +472,12 @@ def close_origin(fields: dict[str, Any]) -> None:
 
 def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The lives of a run, oldest first, each with what it was started with (`config`, `seed`, `git`, `packages`)."""
-    found = []
+    entries = []
     for entry in sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"])):
         begun_with = origin(fields, entry["n"])
         own = {name: value for name, value in entry.items() if name != "origin"}
-        found.append({**{name: begun_with.get(name) for name in ("config", "seed", "git", "packages")}, **own})
-    return found
+        entries.append({**{name: begun_with.get(name) for name in ("config", "seed", "git", "packages")}, **own})
+    return entries
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

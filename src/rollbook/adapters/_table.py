@@ -197,14 +197,14 @@ def _padded_records(text: str, padding: str) -> list[str]:
     if '"' not in text:  # no cell can hold a newline
         _, _, body = text.partition("\n")
         return [body.replace("\n", f"{padding}\n")]
-    found, record, quotes = [], "", 0
+    records, record, quotes = [], "", 0
     for line in text.splitlines(keepends=True):
         record += line
         quotes += line.count('"')
         if quotes % 2 == 0 and line.endswith("\n"):
-            found.append(f"{record[:-1]}{padding}\n")
+            records.append(f"{record[:-1]}{padding}\n")
             record = ""
-    return found[1:]
+    return records[1:]
 
 
 def _end_of_last_line(file: Any, size: int) -> int:
@@ -212,9 +212,9 @@ def _end_of_last_line(file: Any, size: int) -> int:
     while at > 0:
         start = max(0, at - 65_536)
         file.seek(start)
-        found = file.read(at - start).rfind(b"\n")
-        if found >= 0:
-            return int(start + found + 1)
+        newline = file.read(at - start).rfind(b"\n")
+        if newline >= 0:
+            return int(start + newline + 1)
         at = start
     return 0
 

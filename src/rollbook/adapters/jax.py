@@ -228,8 +228,8 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[Any]) -> None:
 
 def _not_mapped(operands: Iterable[Any]) -> list[Any]:
     """The operands as they are. Mapped by `jax.vmap`, however far outside, it raises."""
-    found = tuple(operands)
-    return list(_guard()(*found)) if found else []
+    unmapped = tuple(operands)
+    return list(_guard()(*unmapped)) if unmapped else []
 
 
 @lru_cache(maxsize=1)

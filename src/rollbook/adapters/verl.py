@@ -226,13 +226,13 @@ class _Dumps:
         self._taken = {path.name: stamp for _, path, stamp in self._present()} if skip_present else {}
 
     def _present(self) -> list[tuple[int, Path, tuple[int, int]]]:
-        found = []
+        present = []
         for path in self._folder.glob("*.jsonl"):
             match = _FILE.fullmatch(path.name)
             if match is not None:
                 about = path.stat()
-                found.append((int(match[1]), path, (about.st_mtime_ns, about.st_size)))
-        return sorted(found)
+                present.append((int(match[1]), path, (about.st_mtime_ns, about.st_size)))
+        return sorted(present)
 
     def take(self, before: int | None = None) -> int:
         """Take new files (of steps before `before`); returns how many rows they held."""
@@ -296,10 +296,10 @@ def _run_for(
     project: str, name: str, trainer: Mapping[str, Any], run: Any, options: dict[str, Any]
 ) -> tuple[Any, bool]:
     if run is not None:
-        found = find_run(run, project="", name="")
-        if found[0] is None:
+        run_and_owner = find_run(run, project="", name="")
+        if run_and_owner[0] is None:
             raise BadInput("run=False would record nothing: leave the back end 'rollbook' out instead")
-        return found
+        return run_and_owner
     if not options:
         from rollbook.run.current import current_run
 

@@ -120,16 +120,16 @@ class RewardLedger:
 
     def scalars(self) -> dict[str, float]:
         """The sums as curves: `return/<agent>`, `reward/<component>`, and `return_<stage>` for other stages."""
-        found: dict[str, float] = {}
+        scalars: dict[str, float] = {}
         for (agent, component, stage), tally in self._tallies.items():
             if stage != "final":
                 if not agent and component == TOTAL:
-                    found[f"return_{stage}"] = tally.total
+                    scalars[f"return_{stage}"] = tally.total
             elif agent and component == TOTAL:
-                found[f"return/{agent}"] = tally.total
+                scalars[f"return/{agent}"] = tally.total
             elif component != TOTAL and not agent:
-                found[f"reward/{component}"] = tally.total
-        return found
+                scalars[f"reward/{component}"] = tally.total
+        return scalars
 
     def tally(self, agent: str, component: str, stage: str) -> Tally:
         """The sums of one agent, component and stage; new ones begin empty. Valid until `begin`."""
@@ -165,7 +165,7 @@ class RewardLedger:
         parts: dict[tuple[str, str], dict[str, Tally]] = {}
         for (agent, component, stage), tally in self._tallies.items():
             parts.setdefault((agent, stage), {})[component] = tally
-        found = []
+        findings = []
         for (agent, stage), tallies in parts.items():
             whole = tallies.pop(TOTAL, None)
             if whole is None or not tallies:
@@ -173,7 +173,7 @@ class RewardLedger:
             together = math.fsum(tally.total for tally in tallies.values())
             scale = max(whole.magnitude, sum(tally.magnitude for tally in tallies.values()), 1e-9)
             if abs(whole.total - together) > self.tolerance * scale:
-                found.append(
+                findings.append(
                     {
                         "episode_id": episode_id,
                         "agent": agent,
@@ -183,9 +183,9 @@ class RewardLedger:
                         "difference": whole.total - together,
                     }
                 )
-        for finding in found:
+        for finding in findings:
             self._alert(finding)
-        return found
+        return findings
 
     def _alert(self, finding: Mapping[str, Any]) -> None:
         if self._alerts is None:

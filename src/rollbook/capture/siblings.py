@@ -134,15 +134,15 @@ class Siblings:
     def _shares(self, values: Mapping[str, Any], axes: int) -> list[dict[str, Any]]:
         """What each run gets; an array with fewer than `axes` axes has no seed axis."""
         n = len(self.runs)
-        found: list[dict[str, Any]] = [{} for _ in range(n)]
+        shares: list[dict[str, Any]] = [{} for _ in range(n)]
         for key, value in values.items():
             if hasattr(value, "items") and hasattr(value, "keys"):
                 inner = self._shares(value, axes)
-                for share, part in zip(found, inner, strict=True):
+                for share, part in zip(shares, inner, strict=True):
                     share[key] = part
                 continue
             if _axes(value) < axes:
-                for share in found:
+                for share in shares:
                     share[key] = value
                 continue
             if len(value) != n:
@@ -153,9 +153,9 @@ class Siblings:
                     "Pass one entry for each run",
                 )
                 continue
-            for share, part in zip(found, _parts(value), strict=True):
+            for share, part in zip(shares, _parts(value), strict=True):
                 share[key] = part
-        return found
+        return shares
 
     def __enter__(self) -> Self:
         return self
@@ -206,8 +206,8 @@ def _parts(value: Any) -> Iterable[Any]:
     """The entries along the first axis."""
     unbind = getattr(value, "unbind", None)
     if unbind is not None:  # torch, also on a device: views, no wait
-        found: Iterable[Any] = unbind(0)
-        return found
+        parts: Iterable[Any] = unbind(0)
+        return parts
     if hasattr(value, "tolist") and len(value.shape) == 1 and not is_deferred(value):
         numbers: list[Any] = value.tolist()  # Python's own numbers take the quick path of log()
         return numbers

@@ -56,8 +56,8 @@ def compare(
       rollbook compare cartpole --metric test/return --by config.algo
       rollbook compare cartpole --metric test/return --by config.algo --plan ppo-or-dqn --floor 0 -o figures
     """
-    found = find_runs(runs, root, where)
-    answer = found.compare(
+    chosen = find_runs(runs, root, where)
+    answer = chosen.compare(
         metric, by, score=score, x=axis, task=task, normalise=normalise, statistic=statistic, plan=plan, delta=delta,
         floor=floor,
     )  # fmt: skip
@@ -73,15 +73,15 @@ def compare(
         rows = answer.table()
         print_fitted(rows, list(rows[0]) if rows else [], width=width)
     if folder is not None:
-        for path in _figures(found, answer, axis, task, normalise, folder, theme):
+        for path in _figures(chosen, answer, axis, task, normalise, folder, theme):
             remark(f"wrote {clean(path)}")
 
 
 def _figures(
-    found: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
+    chosen: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
 ) -> list[str]:
     """Curves, intervals, profiles, improvement and sample efficiency; those that exist for this comparison."""
-    curves = found.curves(answer.metric, x=axis, by=answer.by, task=task, normalise=normalise)
+    curves = chosen.curves(answer.metric, x=axis, by=answer.by, task=task, normalise=normalise)
     pictures = {"curves": curves.plot(theme=theme)}
     if len(answer.tasks) == 1:
         pictures["efficiency"] = curves.reached().plot(theme=theme)
@@ -119,14 +119,14 @@ def diff(
       rollbook diff cartpole
       rollbook diff cartpole --metric test/return
     """
-    found = find_runs(runs, root, where).diff(metric, score)
+    differences = find_runs(runs, root, where).diff(metric, score)
     if as_json or as_csv:
-        print_arrow(found.table(), as_json=as_json, as_csv=as_csv)
+        print_arrow(differences.table(), as_json=as_json, as_csv=as_csv)
         return
-    if not len(found):
-        click.echo(f"{found.runs} runs: nothing differs in configuration, code, packages or machine.")
+    if not len(differences):
+        click.echo(f"{differences.runs} runs: nothing differs in configuration, code, packages or machine.")
         return
-    rows = found.table().to_pylist()
+    rows = differences.table().to_pylist()
     if metric is None:
         rows = [{name: row[name] for name in ("kind", "name", "value", "n", "runs")} for row in rows]
     else:

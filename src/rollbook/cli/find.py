@@ -103,12 +103,12 @@ def find_runs(runs: str, root: str, where: str | None = None) -> RunSet:
 
     is_path = bool(runs) and os.path.isdir(runs) and (os.sep in runs or not os.path.isdir(os.path.join(root, runs)))
     if is_path or is_address(runs):
-        found = open_runs(runs)
+        chosen = open_runs(runs)
     else:
-        found = open_runs(root)
-        found = found.named(runs) if runs else found
-    found = found.where(where) if where else found
-    if not len(found):
+        chosen = open_runs(root)
+        chosen = chosen.named(runs) if runs else chosen
+    chosen = chosen.where(where) if where else chosen
+    if not len(chosen):
         asked = f" for which {where}" if where else ""
         raise RunNotFound(f"there are no runs{asked} below {runs or root}. Look what there is with: rollbook ls")
-    return found
+    return chosen

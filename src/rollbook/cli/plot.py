@@ -89,12 +89,12 @@ def _picture(
 ) -> Any:  # fmt: skip
     from rollbook.plots import CHARTS
 
-    found = find_runs(runs, root, where)
+    chosen = find_runs(runs, root, where)
     about = CHARTS[chart].of if chart in CHARTS else "both"
     of_several = {"statistic", "task", "normalise", "whole_curve", "seeds"} & options.keys()
-    single = len(found) == 1 and by is None and not of_several
+    single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
-        if len(found) > 1:
-            remark(f"{len(found)} runs fit; this chart is of one run, and the newest is taken")
-        return found.last().plot(keys, x=axis, chart=chart, theme=theme, **options)
-    return found.plot(keys, by=by, x=axis, chart=chart, theme=theme, **options)
+        if len(chosen) > 1:
+            remark(f"{len(chosen)} runs fit; this chart is of one run, and the newest is taken")
+        return chosen.last().plot(keys, x=axis, chart=chart, theme=theme, **options)
+    return chosen.plot(keys, by=by, x=axis, chart=chart, theme=theme, **options)

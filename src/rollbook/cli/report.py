@@ -40,7 +40,7 @@ def report(
     """
     from rollbook.report import write
 
-    found = find_runs(runs, root, where)
+    chosen = find_runs(runs, root, where)
     more: dict[str, Any] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}
-    what = found.last() if len(found) == 1 and by is None else found
+    what = chosen.last() if len(chosen) == 1 and by is None else chosen
     remark(f"wrote {clean(write(what, output, metric=metrics, by=by, x=axis, **more))}")

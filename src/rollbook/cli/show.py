@@ -95,10 +95,10 @@ def _rank(key: str) -> tuple[bool, str]:
 
 
 def _rows(book: Book, table: str) -> int:
-    found = book.table(table)
-    if table == "checkpoints" and found.num_rows:  # a row for each word about one: saved, no longer kept
-        return len(set(found.column("checkpoint_id").to_pylist()))
-    return int(found.num_rows)
+    rows = book.table(table)
+    if table == "checkpoints" and rows.num_rows:  # a row for each word about one: saved, no longer kept
+        return len(set(rows.column("checkpoint_id").to_pylist()))
+    return int(rows.num_rows)
 
 
 @click.command()

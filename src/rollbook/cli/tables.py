@@ -117,8 +117,8 @@ def samples(
 def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit: int) -> tuple[pyarrow.Table, bool]:
     """At most `limit` rows, and whether there are more."""
     ask = book.samples if table == "samples" else book.episodes
-    found = ask(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
-    return found.slice(0, limit), found.num_rows > limit
+    rows = ask(where=where or None, order_by=order_by or None, limit=int(limit) + 1)
+    return rows.slice(0, limit), rows.num_rows > limit
 
 
 def _say_more(book: Book, table: str, more: bool) -> None:
@@ -139,18 +139,18 @@ def _pylist(table: pyarrow.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _episodes_for_people(book: Book, found: pyarrow.Table) -> tuple[list[dict[str, Any]], list[str]]:
+def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows and the names of their columns in order of weight."""
     from rollbook.cli.one_episode import duration, end_of
 
     filmed = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}
     rows = []
-    for row in _pylist(found):
+    for row in _pylist(episodes):
         kept = ["steps"] if row.get("steps_kept") else []
         kept += ["film"] if row.get("episode_id") in filmed else []
         row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(kept)}
         rows.append({**row, "episode": row.get("episode_id")})
-    useful = _useful(found)
+    useful = _useful(episodes)
     clocks = [name for name in book.clocks if name in useful]
     first = ["episode", *(["scope"] if "scope" in useful else []), *clocks, "return", "length", "end", "took", "seed"]
     first = [name for name in first if name in useful or name in ("episode", "end", "took")]

@@ -15,10 +15,10 @@ __all__ = ["fixed_lists", "to_cells"]
 
 def fixed_lists(cells: Any) -> pa.Array:
     """[rows, *shape] as nested lists of fixed lengths."""
-    found = from_numpy(np.ascontiguousarray(cells).reshape(-1))
+    flat = from_numpy(np.ascontiguousarray(cells).reshape(-1))
     for width in reversed(cells.shape[1:]):
-        found = pa.FixedSizeListArray.from_arrays(found, int(width))
-    return found
+        flat = pa.FixedSizeListArray.from_arrays(flat, int(width))
+    return flat
 
 
 def to_cells(column: pa.ChunkedArray) -> Any:

@@ -129,10 +129,10 @@ def join_cells(one: Cells, other: Cells) -> Cells:
 
 def leaves_of(columns: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The columns that belong to `prefix`: itself under "", its parts by their path."""
-    found = {"": columns[prefix]} if prefix in columns else {}
+    leaves = {"": columns[prefix]} if prefix in columns else {}
     start = f"{prefix}/"
-    found.update((name[len(start) :], column) for name, column in columns.items() if name.startswith(start))
-    return found
+    leaves.update((name[len(start) :], column) for name, column in columns.items() if name.startswith(start))
+    return leaves
 
 
 def tree_of(leaves: Mapping[str, Any]) -> Any:
@@ -143,10 +143,10 @@ def tree_of(leaves: Mapping[str, Any]) -> Any:
     for path, column in leaves.items():
         head, _, rest = path.partition("/")
         groups.setdefault(head, {})[rest] = column
-    found = {name: tree_of(group) for name, group in groups.items()}
-    if set(found) == {str(i) for i in range(len(found))}:
-        return tuple(found[str(i)] for i in range(len(found)))
-    return found
+    tree = {name: tree_of(group) for name, group in groups.items()}
+    if set(tree) == {str(i) for i in range(len(tree))}:
+        return tuple(tree[str(i)] for i in range(len(tree)))
+    return tree
 
 
 def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> Any:
@@ -270,6 +270,6 @@ def _as_graph(parts: Mapping[str, Any], space: Any, what: str) -> Any:
 
 
 def _below(leaves: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = {"": leaves[name]} if name in leaves else {}
-    found.update((path[len(name) + 1 :], column) for path, column in leaves.items() if path.startswith(f"{name}/"))
-    return found
+    below = {"": leaves[name]} if name in leaves else {}
+    below.update((path[len(name) + 1 :], column) for path, column in leaves.items() if path.startswith(f"{name}/"))
+    return below

@@ -189,7 +189,7 @@ class Origin:
     def read(cls, root: Path) -> Origin:
         """That of a folder; an empty one where the folder was written by others."""
         try:
-            found = json.loads((root / cls.PATH).read_text(encoding="utf-8"))
+            content = json.loads((root / cls.PATH).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return cls({}, ("", "", ""))
         except (OSError, ValueError) as err:
@@ -197,10 +197,10 @@ class Origin:
         try:
             columns = {
                 str(name): (str(one["name"]), tuple(int(axis) for axis in one["shape"]))
-                for name, one in found["columns"].items()
+                for name, one in content["columns"].items()
             }
-            spaces = [json.dumps(found[name]) if found.get(name) else "" for name in ("observation", "action")]
-            return cls(columns, (spaces[0], spaces[1], str(found.get("env_id") or "")))
+            spaces = [json.dumps(content[name]) if content.get(name) else "" for name in ("observation", "action")]
+            return cls(columns, (spaces[0], spaces[1], str(content.get("env_id") or "")))
         except (KeyError, TypeError, ValueError, AttributeError) as err:
             raise Damaged(f"{root / cls.PATH} is not what rollbook writes: {err!r}") from None
 

@@ -30,9 +30,9 @@ def episode_stats(column: Column, lengths: Sequence[int]) -> Stats:
       lengths: [episodes] in frames, none of them 0.
     """
     edges = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))])
-    found = _of_pictures(column.cells, edges) if column.is_picture else _of_numbers(column.cells, edges)
-    found["count"] = np.asarray(lengths, dtype=np.float64)[:, None]
-    return found
+    stats = _of_pictures(column.cells, edges) if column.is_picture else _of_numbers(column.cells, edges)
+    stats["count"] = np.asarray(lengths, dtype=np.float64)[:, None]
+    return stats
 
 
 def _of_numbers(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -> Stats:
@@ -42,39 +42,39 @@ def _of_numbers(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) ->
     with np.errstate(invalid="ignore", over="ignore"):
         mean = np.add.reduceat(values, starts) / sizes[:, None]
         spread = np.add.reduceat((values - np.repeat(mean, sizes, axis=0)) ** 2, starts) / sizes[:, None]
-        found = {
+        stats = {
             "min": np.minimum.reduceat(values, starts),
             "max": np.maximum.reduceat(values, starts),
             "mean": mean,
             "std": np.sqrt(spread),
             **_quantiles(_sorted(values, edges), edges),
         }
-    return {name: array.reshape(len(starts), *shape) for name, array in found.items()}
+    return {name: array.reshape(len(starts), *shape) for name, array in stats.items()}
 
 
 def _sorted(values: Floats, edges: npt.NDArray[np.int64]) -> Floats:
     """Each part's values of each episode in order."""
-    found = np.empty_like(values)
+    ordered = np.empty_like(values)
     if values.shape[1] > _MANY_PARTS:
         for start, stop in pairwise(edges.tolist()):
-            found[start:stop] = np.sort(values[start:stop], axis=0)
-        return found
+            ordered[start:stop] = np.sort(values[start:stop], axis=0)
+        return ordered
     episode = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
     for part in range(values.shape[1]):
-        found[:, part] = values[np.lexsort((values[:, part], episode)), part]
-    return found
+        ordered[:, part] = values[np.lexsort((values[:, part], episode)), part]
+    return ordered
 
 
 def _quantiles(ordered: Floats, edges: npt.NDArray[np.int64]) -> Stats:
     starts, sizes = edges[:-1], np.diff(edges)
-    found: Stats = {}
+    quantiles: Stats = {}
     for name, share in QUANTILES.items():
         place = share * (sizes - 1)
         below = np.floor(place).astype(np.int64)
         above = np.minimum(below + 1, sizes - 1)
         low, high = ordered[starts + below], ordered[starts + above]
-        found[name] = np.where(low == high, low, low + (high - low) * (place - below)[:, None])
-    return found
+        quantiles[name] = np.where(low == high, low, low + (high - low) * (place - below)[:, None])
+    return quantiles
 
 
 def _of_pictures(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -> Stats:
@@ -93,7 +93,7 @@ def _of_shades(counts: npt.NDArray[np.intp]) -> dict[str, float]:
     shades, total = np.arange(256.0), int(counts.sum())
     there = np.flatnonzero(counts)
     mean = float((counts * shades).sum() / total)
-    found = {
+    stats = {
         "min": float(there[0]),
         "max": float(there[-1]),
         "mean": mean,
@@ -104,8 +104,8 @@ def _of_shades(counts: npt.NDArray[np.intp]) -> dict[str, float]:
         place = share * (total - 1)
         below = int(place)
         low, high = np.searchsorted(upto, [below, min(below + 1, total - 1)], side="right").tolist()
-        found[name] = low + (high - low) * (place - below)
-    return found
+        stats[name] = low + (high - low) * (place - below)
+    return stats
 
 
 def pooled(parts: Sequence[Mapping[str, Floats]]) -> Stats:

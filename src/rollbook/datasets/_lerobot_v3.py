@@ -251,7 +251,7 @@ class _Entry:
 
 def _listed(root: Path) -> dict[int, _Entry]:
     """What meta/episodes says of each episode, but for the statistics."""
-    found: dict[int, _Entry] = {}
+    entries: dict[int, _Entry] = {}
     paths = sorted((root / "meta" / "episodes").glob("chunk-*/file-*.parquet"))
     if not paths:
         raise Damaged(f"{root / 'meta' / 'episodes'} holds no chunk-000/file-000.parquet")
@@ -261,10 +261,10 @@ def _listed(root: Path) -> dict[int, _Entry]:
                 names = ["episode_index", "data/chunk_index", "data/file_index", "length", "episode_id"]
                 table = file.read(columns=[name for name in names if name in file.schema_arrow.names])
             for row in table.to_pylist():
-                found[int(row["episode_index"])] = _Entry(row)
+                entries[int(row["episode_index"])] = _Entry(row)
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as err:
             raise Damaged(f"{path} cannot be read: {err!r}") from None
-    return found
+    return entries
 
 
 def _episodes_in(path: Path, wanted: set[int]) -> Iterator[tuple[int, pa.Table]]:

@@ -64,10 +64,10 @@ def _decode(data: bytes) -> npt.NDArray[np.uint8]:
     stride = width * channels
     raw = zlib.decompressobj().decompress(b"".join(body), (stride + 1) * height)
     lines = np.frombuffer(raw, dtype=np.uint8).reshape(height, stride + 1)
-    found = np.array(lines[:, 1:])
+    pixels = np.array(lines[:, 1:])
     if lines[:, 0].any():
-        _unfilter(lines[:, 0], found, channels)
-    cells = found.reshape(height, width, channels)
+        _unfilter(lines[:, 0], pixels, channels)
+    cells = pixels.reshape(height, width, channels)
     return cells[..., 0] if channels == 1 else cells
 
 

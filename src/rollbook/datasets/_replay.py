@@ -136,13 +136,13 @@ def _plain(cell: Any) -> Any:
     return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 
-def flat_tree(prefix: str, tree: Any, found: dict[str, Any]) -> None:
+def flat_tree(prefix: str, tree: Any, columns: dict[str, Any]) -> None:
     """Nested dicts and tuples of columns as `prefix/key` and `prefix/0`."""
     if isinstance(tree, Mapping):
         for name, part in tree.items():
-            flat_tree(f"{prefix}/{name}", part, found)
+            flat_tree(f"{prefix}/{name}", part, columns)
     elif isinstance(tree, tuple):
         for index, part in enumerate(tree):
-            flat_tree(f"{prefix}/{index}", part, found)
+            flat_tree(f"{prefix}/{index}", part, columns)
     else:
-        found[prefix] = tree
+        columns[prefix] = tree

@@ -174,8 +174,8 @@ class StepSource:
 
         name = f"env/{what}_space" + (f"/{agent}" if agent else "")
         texts = self.book.text(name)
-        found = texts["text"].to_pylist() if texts.num_rows else []
-        return space_from(found[-1]) if found else None
+        spaces = texts["text"].to_pylist() if texts.num_rows else []
+        return space_from(spaces[-1]) if spaces else None
 
     def env_id(self) -> str | None:
         """The id of the environment, as it was written down."""
@@ -274,19 +274,19 @@ class StepSource:
         raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
 
     def _group(self, number: int, group: int) -> Group:
-        found = self._cache.get((number, group))
-        if found is None:
+        cells = self._cache.get((number, group))
+        if cells is None:
             piece = self._pieces[number]
             table = piece.read(None, None if piece.part is None else [group])
             fields = piece.meta.get("fields") or {}
             odd = {name for name, more in fields.items() if more.get("rollbook") == "json"}
-            found = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
-            self._cache[number, group] = found
+            cells = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
+            self._cache[number, group] = cells
             while len(self._cache) > 1 and sum(kept.nbytes for kept in self._cache.values()) > self._cache_bytes:
                 self._cache.popitem(last=False)
         else:
             self._cache.move_to_end((number, group))
-        return found
+        return cells
 
     def _assemble(self, key: tuple[str, str], spans: list[_Span]) -> Trajectory | None:
         groups = [self._group(piece, group) for piece, group, _, _ in spans]
@@ -358,8 +358,8 @@ def _acts(column: pa.ChunkedArray) -> NDArray:
     if not _is_nested(column.type):
         _, valid = to_numpy(column)
         return np.ones(len(column), dtype=bool) if valid is None else valid
-    found: NDArray = np.ones(len(column), dtype=bool) if not column.null_count else to_numpy(column.is_valid())[0]
-    return found
+    acts: NDArray = np.ones(len(column), dtype=bool) if not column.null_count else to_numpy(column.is_valid())[0]
+    return acts
 
 
 def _scopes(table: pa.Table, piece: Piece) -> Callable[[int], str]:

@@ -177,8 +177,8 @@ def _check_first(line: dict[str, Any], path: str, replay: Replay) -> None:
     agents = {name.partition("/")[2] for name in spaces}
     for agent in sorted(agents):
         end = f"/{agent}" if agent else ""
-        found = [spaces.get(f"{what}{end}") for what in ("observation", "action")]
-        observation, action = (None if space is None else space_from(json.dumps(space)) for space in found)
+        declared = [spaces.get(f"{what}{end}") for what in ("observation", "action")]
+        observation, action = (None if space is None else space_from(json.dumps(space)) for space in declared)
         replay.spaces(observation, action, agent, line.get("env_id"))
 
 

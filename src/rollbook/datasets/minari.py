@@ -154,7 +154,7 @@ _AT_RESET: dict[str, Any] = {"f": np.nan, "i": 0, "u": 0, "b": False}
 
 def _infos(trajectory: Trajectory) -> Any:
     """Infos that are there at every step, with a placeholder for the reset's."""
-    found: dict[str, Any] = {}
+    infos: dict[str, Any] = {}
     for name, cells in trajectory.columns.items():
         path = name.removeprefix("info/")
         if path == name:
@@ -163,10 +163,10 @@ def _infos(trajectory: Trajectory) -> Any:
             first = np.full((1, *cells.shape[1:]), _AT_RESET[cells.dtype.kind], dtype=cells.dtype)
             joined = np.concatenate([first, cells])
             # As Minari's own collector has them: its Arrow storage cannot read back an array of one axis.
-            found[path] = joined if joined.ndim > 1 else list(joined)
+            infos[path] = joined if joined.ndim > 1 else list(joined)
         elif cells and all(isinstance(cell, str) for cell in cells):
-            found[path] = ["", *cells]
-    tree = tree_of(found) if found else None
+            infos[path] = ["", *cells]
+    tree = tree_of(infos) if infos else None
     return tree if isinstance(tree, dict) else None
 
 

@@ -210,9 +210,9 @@ def _cells(cells: Any, what: str, trajectory: Trajectory) -> Any:
         except ValueError:
             cells = np.zeros(0, dtype=object)
     if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
-        found = "of several parts" if isinstance(cells, (dict, tuple)) else "of changing shape, or no numbers"
+        why = "of several parts" if isinstance(cells, (dict, tuple)) else "of changing shape, or no numbers"
         raise BadInput(
-            f"to_rllib(): the {what} of episode {trajectory.episode_id} are {found}; RLlib reads numbers of one shape. "
+            f"to_rllib(): the {what} of episode {trajectory.episode_id} are {why}; RLlib reads numbers of one shape. "
             "Pass flatten=True for dict and tuple observations."
         )
     return cells
@@ -305,16 +305,16 @@ _NAMES = {"obs": "obs", "actions": "action", "rewards": "reward", "new_obs": "ne
 
 def _columns(table: pa.Table) -> dict[str, Any]:
     n = table.num_rows
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in table.column_names:
         if name in ("eps_id", "agent_id"):
-            found[name] = ["" if value is None else str(value) for value in table[name].to_pylist()]
+            columns[name] = ["" if value is None else str(value) for value in table[name].to_pylist()]
         elif name in _NAMES:
-            flat_tree(_NAMES[name], to_cells(table[name]), found)
+            flat_tree(_NAMES[name], to_cells(table[name]), columns)
         elif name == "dones" and "terminateds" not in table.column_names:
-            found["terminated"] = to_cells(table[name])
-    found.setdefault("agent_id", [""] * n)
-    return found
+            columns["terminated"] = to_cells(table[name])
+    columns.setdefault("agent_id", [""] * n)
+    return columns
 
 
 def _joined(one: Any, other: Any) -> Any:
@@ -322,10 +322,10 @@ def _joined(one: Any, other: Any) -> Any:
 
 
 def _trajectory(key: tuple[str, str], columns: Mapping[str, Any]) -> Trajectory:
-    found = dict(columns)
-    n = len(found["reward"])
-    found["reward"] = np.asarray(found["reward"], dtype=np.float64)
+    columns_left = dict(columns)
+    n = len(columns_left["reward"])
+    columns_left["reward"] = np.asarray(columns_left["reward"], dtype=np.float64)
     for name in ("terminated", "truncated"):
-        found[name] = np.asarray(found.get(name, np.zeros(n)), dtype=bool)
-    t = np.asarray(found.pop("t", np.arange(n)), dtype=np.int64)
-    return Trajectory(key[0], key[1], t, found, {}, np.zeros(n, dtype=np.int64), {})
+        columns_left[name] = np.asarray(columns_left.get(name, np.zeros(n)), dtype=bool)
+    t = np.asarray(columns_left.pop("t", np.arange(n)), dtype=np.int64)
+    return Trajectory(key[0], key[1], t, columns_left, {}, np.zeros(n, dtype=np.int64), {})

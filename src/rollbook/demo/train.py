@@ -123,9 +123,9 @@ def _continue(root: Path, which: str, steps: int | None) -> Run:
     wanted = [book for book in books if (book.id == which if which else book.status != "finished")]
     if not wanted or wanted[-1].status == "finished":
         asked = f"the run {which!r}" if which else "the newest unfinished run"
-        found = ", ".join(f"{book.id} ({book.status})" for book in books) or "no run"
+        candidates = ", ".join(f"{book.id} ({book.status})" for book in books) or "no run"
         raise NothingToResume(
-            f"rollbook demo --resume: asked for {asked} in {root / PROJECT}, found {found}. "
+            f"rollbook demo --resume: asked for {asked} in {root / PROJECT}, found {candidates}. "
             "Start one with: rollbook demo"
         )
     config = None if steps is None else {**wanted[-1].config, "env_steps": steps}  # a life has a whole configuration

@@ -78,14 +78,14 @@ class Filter:
 
     def state(self) -> dict[str, Any]:
         """The memory of this filter and of everything behind it, as plain JSON data."""
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         own = self._save()
         if own:
-            found["own"] = own
+            state["own"] = own
         inner = getattr(self.to, "state", None)
         if inner is not None:
-            found["to"] = inner()
-        return found
+            state["to"] = inner()
+        return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""

@@ -22,12 +22,12 @@ def object_at(place: str, asked_by: str) -> Any:
     try:
         if not name:
             raise ImportError("there is no ':' in it")
-        found: Any = import_module(module)
+        named: Any = import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            named = getattr(named, part)
     except (ImportError, AttributeError) as err:
         raise BadInput(
             f"filter {asked_by!r} was given {place!r}, and could not find it ({err}). "
             "Write 'package.module:function' with a module that can be imported."
         ) from None
-    return found
+    return named

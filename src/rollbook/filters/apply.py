@@ -60,7 +60,7 @@ def place_of(function: Any) -> str | None:
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    found: Any = sys.modules.get(module)
+    named: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return f"{module}:{name}" if found is function else None
+        named = getattr(named, part, None)
+    return f"{module}:{name}" if named is function else None

@@ -103,10 +103,10 @@ class FrameFile(JournalFile):
         Raises:
           Damaged: there is no whole frame at that place any more.
         """
-        found = self._frame(start)
-        if found is None:
+        frame = self._frame(start)
+        if frame is None:
             raise Damaged(f"{self.path}: there is no whole frame at byte {start}")
-        return found[0], found[1] + self.time_offset, decode(found[2])
+        return frame[0], frame[1] + self.time_offset, decode(frame[2])
 
     def size(self) -> int:
         """How many bytes the file has now."""

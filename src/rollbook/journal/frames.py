@@ -142,21 +142,21 @@ _cached: dict[str, Any] = {}
 
 
 def _encoder() -> Callable[[Any], bytes]:
-    found: Callable[[Any], bytes] | None = _cached.get("encode")
-    if found is None:
+    encoder: Callable[[Any], bytes] | None = _cached.get("encode")
+    if encoder is None:
         import msgspec
 
-        found = _cached["encode"] = msgspec.msgpack.Encoder(enc_hook=_replace).encode
-    return found
+        encoder = _cached["encode"] = msgspec.msgpack.Encoder(enc_hook=_replace).encode
+    return encoder
 
 
 def _decoder() -> Callable[[Any], Any]:
-    found: Callable[[Any], Any] | None = _cached.get("decode")
-    if found is None:
+    decoder: Callable[[Any], Any] | None = _cached.get("decode")
+    if decoder is None:
         import msgspec
 
-        found = _cached["decode"] = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
-    return found
+        decoder = _cached["decode"] = msgspec.msgpack.Decoder(ext_hook=_from_ext).decode
+    return decoder
 
 
 def _ext(code: int, data: bytes) -> Any:

@@ -75,11 +75,11 @@ def is_alive(identity: Mapping[str, Any]) -> bool | None:
     pid = _pid(identity)
     if pid is None:
         return None
-    alive, found = _look_at(pid)
+    alive, start_time = _look_at(pid)
     if alive is not True:
         return alive
     asked = _text(identity, "start_time")
-    return found == asked if asked and found else None
+    return start_time == asked if asked and start_time else None
 
 
 def same_place(identity: Mapping[str, Any]) -> bool:
@@ -304,9 +304,9 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
     ) as raised:  # gone, hidden by a mount option, or no /proc
         if is_foreign(raised):
             raise
-        found = _mac_start_time(pid) if sys.platform == "darwin" else ""
-        if found:
-            return True, found
+        start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
+        if start_time:
+            return True, start_time
     except (
         OSError,
         IndexError,

@@ -101,25 +101,25 @@ class WriterFiles:
 
     def top(self, lane: int, after: int) -> int:
         """The first look: the highest sequence number there is in a lane, `after` if nothing is new."""
-        found = [after]
+        tops = [after]
         if self.info.closed is not None:
-            found.append(self.info.last_seqs().get(lane, 0))
+            tops.append(self.info.last_seqs().get(lane, 0))
         for segment in self.segments.get(lane, {}).values():
-            found.append(self.safely(segment, segment.top, after))
+            tops.append(self.safely(segment, segment.top, after))
         for log in self.logs.get(lane, {}).values():
-            found.append(self.safely(log, log.top))
-        return max(found)
+            tops.append(self.safely(log, log.top))
+        return max(tops)
 
     def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, Any]]:
         """The values that came later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
-        found: dict[int, dict[str, Any]] = {}
+        filled: dict[int, dict[str, Any]] = {}
         for log_lane, logs in self.logs.items():
             for log in logs.values():
                 self.safely(log, log.top)
                 for payload in log.fill_payloads():
                     if payload.get("lane", log_lane) == lane:
-                        collect_fill(payload, lowest, highest, found)
-        return found
+                        collect_fill(payload, lowest, highest, filled)
+        return filled
 
     def safely(self, state: SegmentState | LogState, do: Callable[..., int], *args: int) -> int:
         """`do(*args)`, or 0 and a problem if the file cannot be read."""

@@ -191,25 +191,25 @@ class JournalReader:
         return [window for window in windows if window.up_to > window.after]
 
     def _new_live(self, cursor: Cursor) -> list[_Window]:
-        found = []
+        windows = []
         for name, writer in self._writers.items():
             for lane in writer.lanes():
                 after = cursor.get(name, {}).get(lane, 0)
                 top = writer.top(lane, after)
                 if top > after:
-                    found.append(_Window(writer, lane, after, top, self._tables))
-        return found
+                    windows.append(_Window(writer, lane, after, top, self._tables))
+        return windows
 
     def _new_sealed(self, cursor: Cursor, known: set[tuple[str, int]]) -> list[_Window]:
         """Lanes that have nothing new in the journal, but rows in Parquet that the cursor has not seen."""
-        found: list[_Window] = []
+        windows: list[_Window] = []
         for name, lanes in (self._sealed.lanes() if self._sealed is not None else {}).items():
             for lane, last in lanes.items():
                 after = cursor.get(name, {}).get(lane, 0)
                 if last > after and (name, lane) not in known:
                     writer = self._writers.get(name) or WriterFiles(os.path.join(self._journal, name), self.problems)
-                    found.append(_Window(writer, lane, after, last, self._tables))
-        return found
+                    windows.append(_Window(writer, lane, after, last, self._tables))
+        return windows
 
     def _refresh(self) -> None:
         names = self._listing.names()

@@ -107,7 +107,7 @@ class Segment(JournalFile):
         generation, first_seq, state = self.head()
         if generation % 2:
             return None
-        found = Look(generation, first_seq, state, start)
+        look = Look(generation, first_seq, state, start)
         index, size = start, BLOCK if thorough else 64 * 1024
         capacity = self.header.capacity
         while index < capacity:
@@ -118,16 +118,16 @@ class Segment(JournalFile):
                 break
             good = [i for i, word in enumerate(words) if word >= first_seq]
             if good:
-                good = self._plausible(words, good, found.last_seq or first_seq)
+                good = self._plausible(words, good, look.last_seq or first_seq)
             if good:
-                found.upper, found.last_seq = index + good[-1] + 1, words[good[-1]]
-                found.lowest_seq = found.lowest_seq or words[good[0]]
-                found.count += len(good)
+                look.upper, look.last_seq = index + good[-1] + 1, words[good[-1]]
+                look.lowest_seq = look.lowest_seq or words[good[0]]
+                look.count += len(good)
             elif not thorough:
                 break
             index += len(words)
             size = BLOCK
-        return found
+        return look
 
     def copy(self, look: Look, start: int | None = None) -> bytes | None:
         """The bytes of the rows [start, look.upper), copied now; None if the segment was recycled since the look."""
@@ -185,9 +185,9 @@ class Segment(JournalFile):
 
         Waits a millisecond if the segment is in use. Yields nothing if it is just being recycled.
         """
-        found = self.words()
-        if found is not None:
-            data, look = found
+        words = self.words()
+        if words is not None:
+            data, look = words
             yield from self.rows(data, look.first_seq, after_seq)
 
     def _at(self, index: int) -> int:

@@ -95,12 +95,12 @@ def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
 def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
     try:
         with open(open_regular(path), encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except FileNotFoundError:
         return None, f"{path} is missing"
     except (OSError, Damaged, ValueError, RecursionError) as err:
         return None, f"{path} cannot be read ({err})"
-    return (found, "") if isinstance(found, dict) else (None, f"{path} holds no JSON object")
+    return (content, "") if isinstance(content, dict) else (None, f"{path} holds no JSON object")
 
 
 def _int(value: Any, default: int) -> int:

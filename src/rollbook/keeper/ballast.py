@@ -25,10 +25,10 @@ class Ballast:
     def free_bytes(self) -> int | None:
         """Free space on the run's disk; None where it cannot be told."""
         try:
-            found = os.statvfs(self._folder)
+            stat = os.statvfs(self._folder)
         except (OSError, AttributeError):
             return None
-        return found.f_bavail * found.f_frsize
+        return stat.f_bavail * stat.f_frsize
 
     def tight(self) -> bool:
         """Whether there is less room than the ballast itself takes."""

@@ -70,15 +70,15 @@ class SavedCursor:
             write_json(self.path, data)
 
 
-def _as_cursor(found: object) -> dict[str, dict[int, int]]:
-    if not isinstance(found, dict):
+def _as_cursor(saved: object) -> dict[str, dict[int, int]]:
+    if not isinstance(saved, dict):
         return {}
     return {
         str(writer): {int(lane): seq for lane, seq in lanes.items() if str(lane).isdigit() and type(seq) is int}
-        for writer, lanes in found.items()
+        for writer, lanes in saved.items()
         if isinstance(lanes, dict)
     }
 
 
-def _as_count(found: object) -> int:
-    return found if type(found) is int and found >= 0 else 0
+def _as_count(saved: object) -> int:
+    return saved if type(saved) is int and saved >= 0 else 0

@@ -96,22 +96,22 @@ class Durable:
 
     def waiting(self, writers: Iterable[KnownWriter]) -> list[tuple[str, int]]:
         """(path, bytes) of the journal files that can be sealed: their writers have left them, or have gone."""
-        found: list[tuple[str, int]] = []
+        waiting: list[tuple[str, int]] = []
         for writer in writers:
             positions = self._positions.get(writer.id)
             gone = writer.closed or writer.dead
             for file in positions.files.values() if positions is not None else ():
                 if file.left or (gone and file.last):
-                    found.append((file.path, file.size))
-        return found
+                    waiting.append((file.path, file.size))
+        return waiting
 
     def unsealed_bytes(self) -> int:
         """The size of all journal files of this place."""
         return sum(file.size for positions in self._positions.values() for file in positions.files.values())
 
     def _is_of_former_boot(self) -> bool:
-        found = read_json(self._durable_path)
-        former, marks = found.get("boot_id"), found.get("marks")
+        noted = read_json(self._durable_path)
+        former, marks = noted.get("boot_id"), noted.get("marks")
         if former == boot_id() or not isinstance(marks, dict):
             return False
         for writer in marks:
@@ -143,8 +143,8 @@ class Durable:
     def _publish(self, path: str, data: dict[str, Any], inside: str, alone: bool) -> None:
         if not alone:
             # Other places' keepers write here too: keep their entries. Two at one moment may lose one for a second.
-            found = read_json(path)
-            theirs = found.get(inside) if inside else found
+            noted = read_json(path)
+            theirs = noted.get(inside) if inside else noted
             mine = data[inside] if inside else data
             present = set(os.listdir(self._journal))
             kept = {w: lanes for w, lanes in theirs.items() if w in present} if isinstance(theirs, dict) else {}

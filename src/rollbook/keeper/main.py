@@ -567,7 +567,7 @@ def wait(seconds: float, descriptors: list[int]) -> None:
 
 def _stamp(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return stat.st_ino, stat.st_mtime_ns

@@ -145,11 +145,11 @@ class Positions:
             names = []
         present = set()
         for name in names:
-            found = parse_name(name)
-            if found is not None:
+            parts = parse_name(name)
+            if parts is not None:
                 present.add(name)
                 if name not in self.files:
-                    kind, lane, _stream, number = found
+                    kind, lane, _stream, number = parts
                     path = os.path.join(self.writer.folder, name)
                     self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
                     self.new_names = True

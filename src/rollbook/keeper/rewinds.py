@@ -115,11 +115,11 @@ def _filters_of(sink: object) -> list[Filter]:
     import sys
 
     base = sys.modules.get("rollbook.filters._base")  # a filter that nobody imported is in front of nothing
-    found: list[Filter] = []
+    filters: list[Filter] = []
     while base is not None and isinstance(sink, base.Filter):
-        found.append(sink)
+        filters.append(sink)
         sink = sink.to
-    return found
+    return filters
 
 
 def _has_memory(one: Filter) -> bool:

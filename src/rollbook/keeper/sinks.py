@@ -100,22 +100,22 @@ class Sinks:
 
     def troubles(self) -> dict[str, dict[str, Any]]:
         """The sinks that get nothing: name -> {"words": why, "failures": tries in a row}. Empty if all is well."""
-        found = {name: {"words": words, "failures": 1} for name, words in self._unmade.items()}
+        troubles = {name: {"words": words, "failures": 1} for name, words in self._unmade.items()}
         for forwarder in self._forwarders:
             if forwarder.failed_in_a_row >= _MOST_TRIES:
-                found[forwarder.name] = {"words": forwarder.trouble, "failures": forwarder.failed_in_a_row}
-        return found
+                troubles[forwarder.name] = {"words": forwarder.trouble, "failures": forwarder.failed_in_a_row}
+        return troubles
 
     def lag(self, now: float) -> Mapping[str, float]:
         """For each sink the rows delivered, tries that failed, and seconds since its newest row."""
-        found: dict[str, float] = {}
+        behind: dict[str, float] = {}
         for forwarder in self._forwarders:
             at = f"rollbook/sink/{forwarder.name}"
-            found[f"{at}/rows"] = float(forwarder.rows)
-            found[f"{at}/failures"] = float(forwarder.failures)
+            behind[f"{at}/rows"] = float(forwarder.rows)
+            behind[f"{at}/failures"] = float(forwarder.failures)
             if forwarder.newest:
-                found[f"{at}/lag_seconds"] = max(0.0, now - forwarder.newest)
-        return found
+                behind[f"{at}/lag_seconds"] = max(0.0, now - forwarder.newest)
+        return behind
 
     def close(self, *, ended: bool, seconds: float = 5.0) -> None:
         """Close all sinks. `ended`: the run is over, and sinks hear a final mark if the run could not say so itself.

@@ -70,14 +70,14 @@ def _journal(folder: str) -> Iterator[str]:
                 continue
             unsealed += 1
             try:
-                found = _segment(path) if parsed[0] == "seg" else _log(path, gone)
+                problems = _segment(path) if parsed[0] == "seg" else _log(path, gone)
             except FileNotFoundError:
                 continue
             except (Damaged, NewerFormat, OSError) as err:
                 if gone or not _is_young(path):
                     yield str(err)
                 continue
-            yield from (f"{path}: {text}" for text in found)
+            yield from (f"{path}: {text}" for text in problems)
         if unsealed and gone and is_alive(info.about) is False and info.closed is None:
             yield (
                 f"writer {info.id} died and {unsealed} of its files are not sealed; they can be read as they are, and "
@@ -102,8 +102,8 @@ def _log(path: str, gone: bool) -> list[str]:
         for _ in file.frames():
             pass
         torn = file.torn_bytes() if gone else 0
-        found = [text for _, text in file.problems]
-    return [*found, *([f"{torn} bytes behind the last whole frame are torn"] if torn else [])]
+        problems = [text for _, text in file.problems]
+    return [*problems, *([f"{torn} bytes behind the last whole frame are torn"] if torn else [])]
 
 
 def _parts(folder: str) -> Iterator[tuple[str, str]]:

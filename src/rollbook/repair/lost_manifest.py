@@ -107,8 +107,8 @@ def _config(folder: str) -> dict[str, Any]:
     try:
         with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:
             (statement,) = ast.parse(file.read()).body
-        found = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else {}
-        plain = json.loads(json.dumps(found, default=repr))
+        config = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else {}
+        plain = json.loads(json.dumps(config, default=repr))
     except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     return plain if isinstance(plain, dict) else {}

@@ -91,7 +91,7 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
 def _known_seqs(run: str, meta: Meta) -> NDArray:
     """The numbers of all rows of this lane that the book holds in any table."""
     shelf = PartShelf(run)
-    found: list[NDArray] = []
+    known: list[NDArray] = []
     for part in shelf.parts(meta["table"]):
         if part.meta.get("writer") not in (None, meta["writer"]) or part.meta.get("lane") not in (None, meta["lane"]):
             continue
@@ -100,8 +100,8 @@ def _known_seqs(run: str, meta: Meta) -> NDArray:
         if part.meta.get("writer") is None:
             writers, lanes = to_numpy(rows["writer"])[0], to_numpy(rows["lane"])[0]
             seqs = seqs[(writers == meta["writer"]) & (lanes == meta["lane"])]
-        found.append(seqs)
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        known.append(seqs)
+    return np.concatenate(known) if known else np.zeros(0, dtype=np.int64)
 
 
 # -- frames
@@ -157,10 +157,10 @@ def _of_segment(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
         header = layout.unpack_header(data, path)
         first_seq = header.first_seq
     except (Damaged, ValueError, KeyError, TypeError, struct.error):
-        found = _sibling(run, writer, parsed)
-        if found is None:
+        sibling = _sibling(run, writer, parsed)
+        if sibling is None:
             return []
-        header, first_seq = found, 1
+        header, first_seq = sibling, 1
     if header.writer != writer or header.lane != parsed[1]:
         return []
     rows = data[header.header_size :]
@@ -226,15 +226,15 @@ def _of_part(path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     if parsed is None or parsed.kind == "merged":
         return []
     part = Part(path, parsed)
-    found = []
+    seqs = []
     for group in range(len(part.row_groups)):
         try:
             table = part.read(row_groups=[group])
             table.validate(full=True)
-            found.append((part.meta, table))
+            seqs.append((part.meta, table))
         except (Damaged, pa.ArrowException, OSError):
             continue
-    return found
+    return seqs
 
 
 def _parsed(name: str) -> tuple[str, tuple[str, int, int, int] | None]:

@@ -137,7 +137,7 @@ def check_total(total: Any, clocks: Iterable[str]) -> dict[str, int]:
     if not hasattr(total, "items"):
         raise BadInput(f"total={total!r:.100}: say of which clock, such as total={{'env_step': 100_000}}")
     known = list(clocks)
-    found: dict[str, int] = {}
+    goals: dict[str, int] = {}
     for name, value in total.items():
         number = as_clock(value)
         if name not in known:
@@ -147,8 +147,8 @@ def check_total(total: Any, clocks: Iterable[str]) -> dict[str, int]:
             )
         if number is None or number < 1:
             raise BadInput(f"total={{{name!r}: {value!r:.100}}}: how far the run will go is a whole number above 0")
-        found[str(name)] = number
-    return found
+        goals[str(name)] = number
+    return goals
 
 
 # -- sinks

@@ -113,6 +113,6 @@ def last_time(folder: str, about: dict[str, Any]) -> int:
     return last + 1 if last else 0
 
 
-def _number(found: Any) -> float:
+def _number(value: Any) -> float:
     """A finite number of a file, 0 for anything else."""
-    return found if isinstance(found, (int, float)) and abs(found) < 2**63 else 0
+    return value if isinstance(value, (int, float)) and abs(value) < 2**63 else 0

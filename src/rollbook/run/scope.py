@@ -220,10 +220,10 @@ class Scope:
 
     def _log_many(self, columns: Mapping[str, Any], clocks: Mapping[str, Any]) -> None:
         prefix = self._channel.prefix
-        found = {f"{prefix}{key}": _host_column(column) for key, column in columns.items()}
-        lengths = {len(column) for column in found.values()}
+        cells = {f"{prefix}{key}": _host_column(column) for key, column in columns.items()}
+        lengths = {len(column) for column in cells.values()}
         if len(lengths) != 1:
-            lengths_by_key = {key: len(column) for key, column in found.items()}
+            lengths_by_key = {key: len(column) for key, column in cells.items()}
             self.count(
                 "uneven_columns",
                 message=f"log_many() takes columns of one length; it was given {lengths_by_key}. "
@@ -243,7 +243,7 @@ class Scope:
             )
         unknown = [name for name in arrays if name not in self.run.writer.clocks]
         for name in unknown:
-            found[f"{prefix}clock/{name}"] = arrays.pop(name)
+            cells[f"{prefix}clock/{name}"] = arrays.pop(name)
             self.count("unknown_clock", message=f"log_many(): no clock {name!r} was declared; kept as 'clock/{name}'")
         if not n:
             return
@@ -251,7 +251,7 @@ class Scope:
             part = slice(start, start + _ROWS_PER_FRAME)
             self.record(
                 "metrics",
-                {key: column[part] for key, column in found.items()} if n > 1 else found,
+                {key: column[part] for key, column in cells.items()} if n > 1 else cells,
                 n=min(_ROWS_PER_FRAME, n - start),
                 clock_columns={name: column[part] for name, column in arrays.items()},
                 **single,

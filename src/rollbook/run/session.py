@@ -154,8 +154,8 @@ def init(
     if interactive():
         end_former(project, name)
     bill = Bill(strict)
-    found = find_to_resume(place, name, run_id) if resume != "never" else None
-    if resume == "must" and found is None:
+    former = find_to_resume(place, name, run_id) if resume != "never" else None
+    if resume == "must" and former is None:
         raise NothingToResume(
             f"init({project!r}, {name!r}, resume='must'): no run {run_id or name!r} in {place}. Begin it with "
             f"resume='allow'"
@@ -173,8 +173,8 @@ def init(
 
     begun = time.time()
     settings, config_problems = _plain_config(config)
-    with manifest.ManifestLock(found):  # of two that continue a run at one moment, the second sees the first
-        if found is None:
+    with manifest.ManifestLock(former):  # of two that continue a run at one moment, the second sees the first
+        if former is None:
             identity = run_id or manifest.new_id()
             folder = os.path.join(place, f"{name}-{identity}")
             about: dict[str, Any] = {
@@ -193,7 +193,7 @@ def init(
             if wanted_place:
                 check_place(wanted_place, f"{project}/{name}-{identity}", about["nonce"], None, False, bill)
         else:
-            folder = found
+            folder = former
             about = manifest.read(folder, to_continue=True)
             living = living_writers(folder)
             if living and resume != "takeover":
@@ -213,7 +213,7 @@ def init(
             wanted_place = place_to_go_on(wanted_place, about)
             if wanted_place:
                 nonce, takes_over = str(about.get("nonce") or ""), resume == "takeover"
-                check_place(wanted_place, f"{project}/{os.path.basename(found)}", nonce, found, takes_over, bill)
+                check_place(wanted_place, f"{project}/{os.path.basename(former)}", nonce, former, takes_over, bill)
             manifest.close_origin(about)
             for field in _OF_A_LIFE:
                 about.pop(field, None)
@@ -269,7 +269,7 @@ def init(
             }
         )
         try:
-            if found is None:
+            if former is None:
                 os.makedirs(place, exist_ok=True)
                 # of two processes that make one id at one moment, one fails here
                 os.mkdir(folder, 0o700 if _is_private(private) else 0o777)
@@ -288,7 +288,7 @@ def init(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
                 "with dir="
             ) from err
-    if found is not None:
+    if former is not None:
         after = {"config": about["config"], "seed": about["seed"]}
         _say_what_differs(about, manifest.differences(before, after))
         about["summary"] = _summary_of(folder)
@@ -452,14 +452,14 @@ def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
     if os.path.isfile(os.path.join(id_or_path, "run.json")):
         return os.path.abspath(id_or_path)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
-    found = []
+    folders = []
     for project in os.scandir(root) if os.path.isdir(root) else ():
         if project.is_dir():
-            found += [e.path for e in os.scandir(project.path) if e.name.endswith(f"-{id_or_path}") and e.is_dir()]
-    if len(found) == 1:
-        return found[0]
+            folders += [e.path for e in os.scandir(project.path) if e.name.endswith(f"-{id_or_path}") and e.is_dir()]
+    if len(folders) == 1:
+        return folders[0]
     if os.sep in id_or_path or os.path.exists(id_or_path):
         manifest.read(id_or_path)  # raises and says what is there
     raise RunNotFound(
-        f"attach({id_or_path!r}): {len(found)} runs of that id under {root}. Pass the run's folder, or dir="
+        f"attach({id_or_path!r}): {len(folders)} runs of that id under {root}. Pass the run's folder, or dir="
     )

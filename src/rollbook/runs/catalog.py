@@ -164,7 +164,7 @@ class _Cache:
 
         try:
             with builtins.open(self._path, "rb") as file:
-                found = msgspec.json.decode(file.read(), type=dict[str, tuple[tuple[int, int, int], dict[str, Any]]])
+                content = msgspec.json.decode(file.read(), type=dict[str, tuple[tuple[int, int, int], dict[str, Any]]])
         except (OSError, ValueError, msgspec.MsgspecError):
             return {}
-        return {folder: known for folder, known in found.items() if set(FIELDS) <= set(known[1])}
+        return {folder: known for folder, known in content.items() if set(FIELDS) <= set(known[1])}

@@ -63,11 +63,11 @@ def leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def field_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Every name that some run has a value for, the fixed fields first."""
-    found = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
+    names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
     for row in rows:
         for nested in _NESTED:
-            found.update(dict.fromkeys(name for name, _ in leaves(row.get(nested), nested)))
-    return list(found)
+            names.update(dict.fromkeys(name for name, _ in leaves(row.get(nested), nested)))
+    return list(names)
 
 
 def check_field(name: str, rows: Sequence[Mapping[str, Any]], asked: str) -> None:

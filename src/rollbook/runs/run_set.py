@@ -175,10 +175,10 @@ class RunSet(Sequence["Book"]):
     def _named(self, name: str | None) -> list[Mapping[str, Any]]:
         if name is None:
             return self._rows
-        found = [row for row in self._rows if _is_named(row, name)]
-        if not found and name == "last":
+        rows = [row for row in self._rows if _is_named(row, name)]
+        if not rows and name == "last":
             return [max(self._rows, key=_created)] if self._rows else []
-        return found or [row for row in self._rows if row["project"] == name]
+        return rows or [row for row in self._rows if row["project"] == name]
 
     def _some(self, rows: Sequence[Mapping[str, Any]]) -> RunSet:
         return RunSet(rows, self.root, self.problems)

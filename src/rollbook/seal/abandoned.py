@@ -94,7 +94,7 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
     names = ["time", "seq", "scope", "at", "attempt", "writer", "lane"]
     if table == "checkpoints":
         names.append("checkpoint_id")
-    found = []
+    columns = []
     for group in range(len(part.row_groups)):
         rows = part.read(names, [group])
         seqs, times = to_numpy(rows["seq"])[0], to_numpy(rows["time"])[0]
@@ -118,13 +118,13 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
         lanes = np.broadcast_to(np.asarray(told["lane"], dtype=np.int64), len(seqs))[places]
         for writer in np.unique(writers).tolist():
             for lane in np.unique(lanes[writers == writer]).tolist():
-                found.append(((writer, int(lane)), seqs[places[(writers == writer) & (lanes == lane)]]))
-    return found
+                columns.append(((writer, int(lane)), seqs[places[(writers == writer) & (lanes == lane)]]))
+    return columns
 
 
 def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
     """Where the first row of each sealed checkpoint stands."""
-    found: dict[str, CheckpointRow] = {}
+    checkpoints: dict[str, CheckpointRow] = {}
     for part in _parts(shelf, "checkpoints"):
         rows = part.read()
         if "checkpoint_id" not in rows.column_names:
@@ -136,10 +136,10 @@ def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
         ]
         places = zip(*cells, rows["seq"].to_pylist(), to_numpy(rows["time"])[0].tolist(), strict=True)
         for checkpoint, row in zip(rows["checkpoint_id"].to_pylist(), places, strict=True):
-            known = found.get(str(checkpoint))
+            known = checkpoints.get(str(checkpoint))
             if known is None or row[3:] < known[3:]:
-                found[str(checkpoint)] = row
-    return found
+                checkpoints[str(checkpoint)] = row
+    return checkpoints
 
 
 def _parts(shelf: PartShelf, table: str) -> list[Part]:

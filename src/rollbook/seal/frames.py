@@ -52,12 +52,12 @@ class FrameSealing:
         frames: list[tuple[int, int, dict[str, Any]]] = []
         later = False
         for path in paths:
-            found = self._pass.attempt(_read, path, info)
-            if found is None:
+            batch = self._pass.attempt(_read, path, info)
+            if batch is None:
                 if gone and os.path.exists(path):
                     keep_aside(self._pass.run, path)
                 continue
-            own, damaged, problems = found
+            own, damaged, problems = batch
             if not gone and any(self._is_pending(info, lane, *frame) for frame in own):
                 break  # its values are still on their way
             later = later or any("deferred" in payload for _, _, payload in own)

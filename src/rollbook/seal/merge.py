@@ -213,23 +213,23 @@ def _is_old(run: str, part: Part) -> bool:
 
 def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
     """What the types of the merged columns do not say; columns without a common type have become JSON texts."""
-    found = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
+    fields = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
     for field in schema:
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             kinds = [part.schema.field(field.name).type for part in parts if field.name in part.schema.names]
             if not all(pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_null(k) for k in kinds):
-                found[field.name] = {"rollbook": "json"}
-    return found
+                fields[field.name] = {"rollbook": "json"}
+    return fields
 
 
 def _stored(parts: list[Part]) -> dict[str, str]:
     """{key: its column}, where that is another name."""
-    found: dict[str, str] = {}
+    stored: dict[str, str] = {}
     for part in parts:
         if part.meta["group"][0] != "R":
             columns = part.columns
-            found |= {key: name for key in part.meta["keys"] if (name := stored_name(key, part.meta, columns)) != key}
-    return found
+            stored |= {key: name for key in part.meta["keys"] if (name := stored_name(key, part.meta, columns)) != key}
+    return stored
 
 
 def _common(parts: list[Part], name: str) -> Any:
@@ -369,11 +369,11 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
 
 def _lanes(covers: list[tuple[str, int, str, int, int]]) -> dict[str, dict[str, list[int]]]:
     """{writer: {lane: [first seq, last seq]}} of what a merged part holds."""
-    found: dict[str, dict[str, list[int]]] = {}
+    lanes: dict[str, dict[str, list[int]]] = {}
     for writer, lane, _, first, last in covers:
-        known = found.setdefault(writer, {}).setdefault(str(lane), [first, last])
+        known = lanes.setdefault(writer, {}).setdefault(str(lane), [first, last])
         known[0], known[1] = min(known[0], first), max(known[1], last)
-    return found
+    return lanes
 
 
 def _with_identity(table: pa.Table, meta: Meta) -> pa.Table:

@@ -132,10 +132,10 @@ class SealedRanges:
 
 def inside(seqs: NDArray, ranges: list[tuple[int, int]]) -> NDArray:
     """Which numbers lie in one of the ranges."""
-    found = np.zeros(len(seqs), dtype=bool)
+    mask = np.zeros(len(seqs), dtype=bool)
     for first, last in ranges:
-        found |= (seqs >= first) & (seqs <= last)
-    return found
+        mask |= (seqs >= first) & (seqs <= last)
+    return mask
 
 
 def _collect_fills(path: str, info: WriterInfo, lane: int, fills: Fills) -> None:
@@ -162,12 +162,12 @@ def keep_aside(run: str, path: str) -> str:
 
 def frame_files_in(folder: str, names: list[str]) -> list[tuple[int, int, str]]:
     """(lane, number, path) of the frame files in a writer's folder, in order."""
-    found = []
+    files = []
     for name in names:
         parsed = parse_name(name)
         if parsed is not None and parsed[0] == "log":
-            found.append((parsed[1], parsed[3], os.path.join(folder, name)))
-    return sorted(found)
+            files.append((parsed[1], parsed[3], os.path.join(folder, name)))
+    return sorted(files)
 
 
 def unlink(path: str) -> None:

@@ -66,15 +66,15 @@ class SegmentSealing:
 
     def _open_since(self, info: WriterInfo, looked_at: dict[str, int]) -> dict[tuple[int, int], int]:
         """Per stream the first sequence number of a segment that is in use now, or came into use since the looks."""
-        found: dict[tuple[int, int], int] = {}
+        segments: dict[tuple[int, int], int] = {}
         for name in names_in(info.folder):
             parsed = parse_name(name)
             if parsed is None or parsed[0] != "seg":
                 continue
             now = self._pass.attempt(LeftSegment.look, os.path.join(info.folder, name), False, True)
             if now is not None and now.first_seq and looked_at.get(name) != now.generation:
-                found[parsed[1:3]] = min(now.first_seq, found.get(parsed[1:3], 2**63))
-        return found
+                segments[parsed[1:3]] = min(now.first_seq, segments.get(parsed[1:3], 2**63))
+        return segments
 
     def _seal_batch(self, info: WriterInfo, batch: list[LeftSegment], gone: bool) -> bool:
         """Neighbouring segments of one stream become one part; then they are given up. False if some have to wait."""
@@ -83,12 +83,12 @@ class SegmentSealing:
         header: layout.SegmentHeader | None = None
         waits = False
         for left in batch:
-            found = self._pass.attempt(left.load)
-            if found is None:
+            loaded = self._pass.attempt(left.load)
+            if loaded is None:
                 if gone and os.path.exists(left.path):
                     keep_aside(self._pass.run, left.path)
                 continue
-            own, words, odd, generation = found
+            own, words, odd, generation = loaded
             if odd:
                 self._pass.report.problems.append(f"{left.path}: {odd} rows have impossible numbers and were left out")
             if own.deferred and not gone and self._waits(info, own, words):
@@ -201,11 +201,11 @@ def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
     offset = header_size
     while True:
         data = pread(fd, width * max(1, 65536 // width), offset)
-        found = 0
+        row = 0
         for end in range(width, len(data) + 1, width):
-            found = layout.WORD.unpack_from(data, end - 8)[0]
-            if found >= max(1, first_seq):
-                return int(found)
+            row = layout.WORD.unpack_from(data, end - 8)[0]
+            if row >= max(1, first_seq):
+                return int(row)
         if len(data) < width * max(1, 65536 // width):
             return 0
         offset += len(data)

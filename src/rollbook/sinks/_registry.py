@@ -140,10 +140,10 @@ def _load(name: str) -> Any:
     if name in _SINKS:
         module, _, member = _SINKS[name].partition(":")
         return getattr(import_module(f"rollbook.sinks.{module}"), member)
-    found = _entry_points().get(name)
-    if found is None:
+    point = _entry_points().get(name)
+    if point is None:
         raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
-    return found.load()
+    return point.load()
 
 
 def _parameters(made: Any) -> list[str]:

@@ -24,8 +24,8 @@ def as_float(value: float) -> float:
 
 def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The leaves of a configuration by path: numbers, truth values and text as they are, everything else as text."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in flatten(config):
         plain = value if isinstance(value, (str, bool)) else scalar_of(value)
-        found[key] = str(value) if plain is None else plain
-    return found
+        flat[key] = str(value) if plain is None else plain
+    return flat

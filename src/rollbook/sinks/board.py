@@ -202,14 +202,14 @@ class Board:
             if "/" not in stage and number > 0 and math.isfinite(number):  # inner spans are part of the outer one
                 self.stages[stage] = self.stages.get(stage, 0.0) + number
             return
-        found = self.keys.get(key)
-        if found is None:
+        entry = self.keys.get(key)
+        if entry is None:
             if len(self.keys) >= MOST_KEYS:
                 return
-            found = self.keys[key] = Key()
-        found.take(number, time, isinstance(value, int))
+            entry = self.keys[key] = Key()
+        entry.take(number, time, isinstance(value, int))
         if isinstance(value, int) and abs(value) < 2**53:
-            found.last = value  # shown as the whole number it is
+            entry.last = value  # shown as the whole number it is
 
     def _read(self, clock: str, time: float, reading: int) -> None:
         readings = self._readings.setdefault(clock, deque())

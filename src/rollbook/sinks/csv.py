@@ -64,7 +64,7 @@ class Csv(FileSink):
         folder = self._folder / FOLDER
         if not folder.is_dir():
             return []
-        return sorted(f"{FOLDER}/{found.name}" for found in folder.iterdir() if _NAME.match(found.name))
+        return sorted(f"{FOLDER}/{file.name}" for file in folder.iterdir() if _NAME.match(file.name))
 
     def _reread(self) -> None:
         self._parts, self._long, self._places = {}, set(), {}

@@ -74,12 +74,12 @@ class Mlflow:
         name = self._experiment or run.project
         experiment = client.get_experiment_by_name(name)
         place = experiment.experiment_id if experiment is not None else client.create_experiment(name)
-        found = client.search_runs([place], f"tags.`{ID_TAG}` = '{run.id}'", max_results=1)
-        if found:
-            self._id = found[0].info.run_id
+        matching = client.search_runs([place], f"tags.`{ID_TAG}` = '{run.id}'", max_results=1)
+        if matching:
+            self._id = matching[0].info.run_id
             client.update_run(self._id, status="RUNNING")
-            known = set(found[0].data.params)
-            self._taken = set(found[0].data.metrics)
+            known = set(matching[0].data.params)
+            self._taken = set(matching[0].data.metrics)
         else:
             tags = {ID_TAG: run.id, **{f"rollbook.tag.{file_name(tag)}": tag for tag in run.tags}}
             if run.group:

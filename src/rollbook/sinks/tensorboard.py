@@ -75,8 +75,8 @@ class TensorBoard(FileSink):
         folder = self._folder / FOLDER
         if not folder.is_dir():
             return []
-        found = sorted(folder.glob("events.out.tfevents.*"))
-        return [f"{FOLDER}/{path.name}" for path in found if _is_ours(path)]
+        files = sorted(folder.glob("events.out.tfevents.*"))
+        return [f"{FOLDER}/{path.name}" for path in files if _is_ours(path)]
 
     def _reread(self) -> None:
         self._path = min(self._lengths, default="")

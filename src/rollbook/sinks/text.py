@@ -59,7 +59,7 @@ class Text(FileSink):
         log = self._folder / "log"
         if not log.is_dir():
             return []
-        paths = (_path(found.name) for found in log.iterdir() if found.is_dir())
+        paths = (_path(entry.name) for entry in log.iterdir() if entry.is_dir())
         return sorted(path for path in paths if (self._folder / path).is_file())
 
     def _reread(self) -> None:
@@ -139,11 +139,11 @@ def _by_component(row: Row, left_out: re.Pattern[str] | None) -> dict[str, dict[
     values = {key: value for key, value in row.values.items() if left_out is None or not left_out.search(key)}
     if row.scope:
         return {row.scope: values} if values else {}
-    found: dict[str, dict[str, Any]] = {}
+    components: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         first, slash, _ = key.partition("/")
-        found.setdefault(first if slash else "", {})[key] = value
-    return found
+        components.setdefault(first if slash else "", {})[key] = value
+    return components
 
 
 def _path(component: str) -> str:

@@ -124,12 +124,12 @@ def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
     """keep_files and keep_bytes as the run says them; a bound that it leaves open is missing."""
     try:
         with open(os.path.join(run_folder, SPOOL, _BOUNDS), encoding="utf-8") as file:
-            found = json.load(file)
+            bounds = json.load(file)
     except (OSError, ValueError) as raised:
         if is_foreign(raised):
             raise
         return {}
-    said = {name: found.get(name) for name in ("keep_files", "keep_bytes")} if isinstance(found, dict) else {}
+    said = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")} if isinstance(bounds, dict) else {}
     return {name: value for name, value in said.items() if type(value) is int and value >= 1}
 
 
@@ -141,14 +141,14 @@ def read_ledger(run_folder: str | os.PathLike[str]) -> dict[str, Any]:
     }  # fmt: skip
     try:
         with open(os.path.join(run_folder, SPOOL, _LEDGER), encoding="utf-8") as file:
-            found = json.load(file)
+            ledger = json.load(file)
     except (OSError, ValueError) as raised:
         if is_foreign(raised):
             raise
         return empty
-    if not isinstance(found, dict):
+    if not isinstance(ledger, dict):
         return empty
-    return {name: found[name] if type(found.get(name)) is type(value) else value for name, value in empty.items()}
+    return {name: ledger[name] if type(ledger.get(name)) is type(value) else value for name, value in empty.items()}
 
 
 def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
@@ -220,9 +220,9 @@ def _moment(name: str) -> str:
 
 
 def _evict(folder: str, ledger: dict[str, Any], keep_files: int, keep_bytes: int) -> None:
-    found = sorted(_made_here(os.path.join(folder, "media")), key=lambda made: _moment(made[0]), reverse=True)
+    pictures = sorted(_made_here(os.path.join(folder, "media")), key=lambda made: _moment(made[0]), reverse=True)
     files = kept = 0
-    for name, size in found:
+    for name, size in pictures:
         if files < keep_files and kept + size <= keep_bytes:
             files, kept = files + 1, kept + size
             continue

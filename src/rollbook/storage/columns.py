@@ -288,7 +288,7 @@ def arrays(table: pa.Table) -> dict[str, NDArray]:
     Numbers and booleans keep their type where nothing is missing, else they are float64 with NaN; times are
     datetime64[us] in UTC, NaT where missing; everything else is an object array with None where missing.
     """
-    found = {}
+    columns = {}
     for name in table.column_names:
         column = table.column(name)
         values, valid = to_numpy(column)
@@ -296,8 +296,8 @@ def arrays(table: pa.Table) -> dict[str, NDArray]:
             values = np.where(True if valid is None else valid, values, np.iinfo(np.int64).min).view("datetime64[us]")
         elif values.dtype != object and valid is not None:
             values = np.where(valid, values, np.nan)
-        found[name] = values
-    return found
+        columns[name] = values
+    return columns
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
@@ -463,8 +463,8 @@ def _objects(column: pa.Array) -> NDArray:
         words[: len(column.dictionary)] = column.dictionary.to_pylist()
         codes, valid = to_numpy(column.indices)
         places = np.asarray(codes, dtype=np.int64)
-        found: NDArray = words[places if valid is None else np.where(valid, places, len(words) - 1)]
-        return found
+        texts: NDArray = words[places if valid is None else np.where(valid, places, len(words) - 1)]
+        return texts
     result = np.empty(len(column), dtype=object)
     result[:] = column.to_pylist() if len(column) else []
     return result

@@ -42,9 +42,9 @@ class DurableMarks:
         self._marks: dict[str, dict[str, Any]] = {}
         self._boot_id = ""
         try:
-            found = read_json(os.path.join(run, "data", "keeper", "durable.json"))
-            self._boot_id = str(found["boot_id"])
-            self._marks = {str(w): dict(lanes) for w, lanes in found["marks"].items()}
+            noted = read_json(os.path.join(run, "data", "keeper", "durable.json"))
+            self._boot_id = str(noted["boot_id"])
+            self._marks = {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return
 
@@ -58,8 +58,8 @@ class DurableMarks:
                 self.unconfirmed.append(info.id)
             return None
         mark = marks.get(str(lane), 0)
-        found = (seqs > (mark if type(mark) is int else 0)) & (times_ns > self._newest_time(info) - _WRITE_BACK_NS)
-        return found if found.any() else None
+        doubtful = (seqs > (mark if type(mark) is int else 0)) & (times_ns > self._newest_time(info) - _WRITE_BACK_NS)
+        return doubtful if doubtful.any() else None
 
     @staticmethod
     def rebooted(info: WriterInfo) -> bool:

@@ -76,9 +76,9 @@ class FrameTables:
             group = self._groups.get(name)
             if group is None:
                 group = self._groups[name] = _Group(self.info)
-            found = _cells_of(self, seq, payload)
-            if found is not None:
-                group.add(seq, time_ns, payload, *found)
+            cells = _cells_of(self, seq, payload)
+            if cells is not None:
+                group.add(seq, time_ns, payload, *cells)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as err:
             if len(self.problems) < 100:
                 where = f"frame {seq} of lane {self.lane} of writer {self.info.id}"
@@ -197,24 +197,24 @@ class _Group:
     def _all_clocks(self, lengths: NDArray) -> list[tuple[str, NDArray]]:
         """(clock, reading of each row)."""
         readings = np.array(self._clocks, dtype=np.int64).reshape(len(self._clocks), len(self._info.clocks))
-        found = {name: _spread(readings[:, i], lengths) for i, name in enumerate(self._info.clocks)}
+        columns = {name: _spread(readings[:, i], lengths) for i, name in enumerate(self._info.clocks)}
         for name, pieces in self._own_clocks.items():
-            cells = found.setdefault(name, np.full(self.rows, UNKNOWN, dtype=np.int64))
+            cells = columns.setdefault(name, np.full(self.rows, UNKNOWN, dtype=np.int64))
             for start, own in pieces:
                 part = cells[start : start + len(own)]
                 part[:] = np.where(own == UNKNOWN, part, own)
-        return list(found.items())
+        return list(columns.items())
 
     def _values(self, kind: str, lengths: NDArray) -> list[tuple[str, pa.Array, dict[str, str]]]:
         """(column, array, what its type does not say)."""
         if kind == "R":
             return [(name, array, {}) for name, array in _long_arrays(self._columns)]
-        found = []
+        columns = []
         for key, chunks in self._columns.items():
             array, extra = _join(chunks, lengths)
             texts = {k.decode(): v.decode() for k, v in extra.items()} if extra else {}
-            found.append((value_name(key, self._info.clocks), array, texts))
-        return found
+            columns.append((value_name(key, self._info.clocks), array, texts))
+        return columns
 
 
 def _long_arrays(columns: Mapping[str, list[Any]]) -> list[tuple[str, pa.Array]]:
@@ -275,9 +275,9 @@ def _fill(payload: Mapping[str, Any], lane: int) -> tuple[int, Mapping[str, Any]
     return len(rows), {"to_lane": list(lanes), "to_seq": list(seqs), **long_cells(list(keys), values)}
 
 
-def _readings(found: Any, n: int) -> list[int]:
+def _readings(given: Any, n: int) -> list[int]:
     """n clock readings, whatever a frame holds."""
-    readings = found if isinstance(found, list) else []
+    readings = given if isinstance(given, list) else []
     if len(readings) == n and all(type(cell) is int and UNKNOWN <= cell < 2**63 for cell in readings):
         return readings
     clean = [cell if type(cell) is int and UNKNOWN <= cell < 2**63 else UNKNOWN for cell in readings[:n]]

@@ -41,8 +41,8 @@ class History:
 
     def __init__(self, run: Mapping[str, Any], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
         entries: dict[int, Mapping[str, Any]] = {}
-        found = run.get("attempts")
-        for entry in found if isinstance(found, list) else ():
+        attempts = run.get("attempts")
+        for entry in attempts if isinstance(attempts, list) else ():
             if isinstance(entry, dict) and type(entry.get("n")) is int:
                 entries[entry["n"]] = entry
         self._checkpoints, self._entries = checkpoints, entries
@@ -142,12 +142,12 @@ def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any,
             own = np.zeros(n, dtype=np.int64)
             values.append([column])
         codes = codes * len(values[-1]) + own
-    found = []
+    groups = []
     for code in np.unique(codes):
         rows = np.flatnonzero(codes == code)
         rest, combination = int(code), []
         for words in reversed(values):
             rest, place = divmod(rest, len(words))
             combination.append(words[place])
-        found.append((rows, tuple(reversed(combination))))
-    return found
+        groups.append((rows, tuple(reversed(combination))))
+    return groups

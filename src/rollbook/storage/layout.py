@@ -96,11 +96,11 @@ class PartName:
     @classmethod
     def parse(cls, name: str) -> PartName | None:
         """The parts of `name`, or None for a file that is no part (a temporary one, say)."""
-        found = _NAME.fullmatch(name)
-        if found:
-            return cls(found["writer"], int(found["lane"]), found["kind"], int(found["first"]))
-        found = _MERGED.fullmatch(name)
-        return cls("", -1, "merged", int(found["first"])) if found else None
+        match = _NAME.fullmatch(name)
+        if match:
+            return cls(match["writer"], int(match["lane"]), match["kind"], int(match["first"]))
+        match = _MERGED.fullmatch(name)
+        return cls("", -1, "merged", int(match["first"])) if match else None
 
 
 def data_folder(run: str | os.PathLike[str]) -> str:
@@ -139,7 +139,7 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
     data = data_folder(run)
     if os.path.islink(data):
         return [data]
-    found: list[str] = []
+    words: list[str] = []
     folders = [data]
     while folders:
         try:
@@ -149,10 +149,10 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
                         if entry.name != "aside":  # where repair has put such things
                             folders.append(entry.path)
                     elif not entry.is_file(follow_symlinks=False):
-                        found.append(entry.path)
+                        words.append(entry.path)
         except OSError:
             continue
-    return sorted(found)
+    return sorted(words)
 
 
 def is_regular(path: str) -> bool:
@@ -233,9 +233,9 @@ def read_metadata(path: str) -> dict[str, Any] | None:
     )  # in the footer: key, type of the next field (string), its length, the text
     at = footer.find(marker)
     while at >= 0:
-        found = _json_after(footer, at + len(marker))
-        if found is not None:
-            return found
+        metadata = _json_after(footer, at + len(marker))
+        if metadata is not None:
+            return metadata
         at = footer.find(marker, at + 1)
     return None
 
@@ -249,7 +249,7 @@ def _json_after(footer: bytes, at: int) -> dict[str, Any] | None:
         if byte < 128:
             break
     try:
-        found = json.loads(footer[at : at + length])
+        metadata = json.loads(footer[at : at + length])
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return metadata if isinstance(metadata, dict) else None

@@ -169,10 +169,10 @@ class Part:
         assert self._footer is not None
         index, total = self._names.index(column), 0
         for group in range(self._footer.num_row_groups):
-            found = self._footer.row_group(group).column(index)
-            if found.path_in_schema != column or not found.is_stats_set or not found.statistics.has_null_count:
+            chunk = self._footer.row_group(group).column(index)
+            if chunk.path_in_schema != column or not chunk.is_stats_set or not chunk.statistics.has_null_count:
                 return int(self.read([column])[column].null_count)
-            total += found.statistics.null_count
+            total += chunk.statistics.null_count
         return total
 
     def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
@@ -180,12 +180,12 @@ class Part:
         assert self._footer is not None
         try:
             index = self._names.index(column)
-            found = self._footer.row_group(row_group).column(index)
+            chunk = self._footer.row_group(row_group).column(index)
         except (ValueError, IndexError):
             return None
-        if found.path_in_schema != column or not found.is_stats_set or not found.statistics.has_min_max:
+        if chunk.path_in_schema != column or not chunk.is_stats_set or not chunk.statistics.has_min_max:
             return None
-        return found.statistics.min_raw, found.statistics.max_raw
+        return chunk.statistics.min_raw, chunk.statistics.max_raw
 
 
 class PartShelf:
@@ -225,18 +225,18 @@ class PartShelf:
             return []
         if self._stamps.get(table) == stamps:
             return self._listed[table]
-        found: dict[str, tuple[os.DirEntry[str], PartName]] = {}
+        listed: dict[str, tuple[os.DirEntry[str], PartName]] = {}
         for folder in folders:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     name = PartName.parse(entry.name)
                     if name is not None:
-                        found[entry.path] = (entry, name)
+                        listed[entry.path] = (entry, name)
         known = self._known.setdefault(table, {})
-        for gone in known.keys() - found.keys():
+        for gone in known.keys() - listed.keys():
             del known[gone]
-        for path in sorted(found):
-            self._open(known, *found[path])
+        for path in sorted(listed):
+            self._open(known, *listed[path])
         parts = [known[path] for path in sorted(known, key=lambda path: (os.path.basename(path), path))]
         self._listed[table] = uncovered(parts)
         # A folder that changed within the clock's grain is listed again next time.

@@ -44,8 +44,8 @@ def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
             (os.path.join(run, "data", "journal", name, "writer.json"), None),
             (os.path.join(run, "data", "writers.json"), name),
         ):
-            found = read_json(path)
-            writer = found if inside is None else found.get(inside)
+            info = read_json(path)
+            writer = info if inside is None else info.get(inside)
             if isinstance(writer, dict) and writer:
                 return writer
     return {**about, **entry} if "pid" in entry else None

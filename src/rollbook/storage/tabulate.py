@@ -132,12 +132,12 @@ def segment_table(
                 names.append(value_name(key, header.clocks))
                 arrays.append(from_numpy(cells))
     for key in map(sound_key, header.deferred):
-        found = _filled(fills, header, key, seq)
-        if n and found[n - 1].is_valid:
-            last[key] = found[n - 1].as_py()
+        filled = _filled(fills, header, key, seq)
+        if n and filled[n - 1].is_valid:
+            last[key] = filled[n - 1].as_py()
         if wanted is None or key in wanted:
             names.append(value_name(key, header.clocks))
-            arrays.append(found)
+            arrays.append(filled)
     meta = {**segment_meta(header), "clocks": known, **seq_range(seq, times)}
     if last:
         meta["last"], meta["last_clocks"] = last, last_clocks

@@ -93,16 +93,16 @@ class RollbookLogger(Logger):
         _users.leave(self.run, self)
 
     def _readings(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        readings: dict[str, Any] = {}
         taken: set[str] = set()
         for clock, entries in self._entries.items():
             for entry in entries:
                 reading = scalar_of(to_numpy(record[entry])) if entry in record and entry not in taken else None
                 if reading is not None:
-                    found[clock] = reading
+                    readings[clock] = reading
                     taken.add(entry)
                     break
-        return found
+        return readings
 
 
 class BookFirst(Logger):

@@ -167,13 +167,13 @@ class SmoothingFilter(_Filter):
 
     def write(self, values: LoggingData) -> None:
         """Hand on `values` with the averages of those that match."""
-        found = dict(values)
+        smoothed = dict(values)
         for key, value in values.items():
             if self._pattern.search(key):
                 average = self._averages.next(key, value)
                 if average is not None:
-                    found[f"{key}{self._suffix}"] = average
-        self._to.write(found)
+                    smoothed[f"{key}{self._suffix}"] = average
+        self._to.write(smoothed)
 
 
 class AggregateFilter(_Filter):

@@ -26,13 +26,13 @@ class FlattenDictLogger(Logger):
 
     def write(self, values: LoggingData) -> None:
         """Hand on `values`, flat. Of two values that come to the same name, the later counts, and that is said once."""
-        found = {key: value for key, value in values.items() if key in self._raw_keys}
+        flat = {key: value for key, value in values.items() if key in self._raw_keys}
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):
-            if key in found:
+            if key in flat:
                 self._said.say(key, f"two values of one record come to the name {key!r}; the later one counts")
-            found[key] = value
-        self._logger.write(found)
+            flat[key] = value
+        self._logger.write(flat)
 
     def close(self) -> None:
         """Close the logger behind."""

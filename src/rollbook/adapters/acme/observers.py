@@ -82,15 +82,15 @@ class EpisodeObserver:
 
 def _elements(value: Any) -> list[tuple[str, float]]:
     """The numbers of a nested structure of scalars and arrays, each with its name."""
-    found: list[tuple[str, float]] = []
+    elements: list[tuple[str, float]] = []
     pairs = flatten(value) if isinstance(value, Mapping) else [("", value)]
     for name, part in pairs:
         number = scalar_of(to_numpy(part))
         if number is not None:
-            found.append((name, float(number)))
+            elements.append((name, float(number)))
         elif part is not None:
             import numpy as np
 
             flat = np.asarray(to_numpy(part), dtype=np.float64).ravel().tolist()
-            found.extend((f"{name}/{i}" if name else str(i), element) for i, element in enumerate(flat))
-    return found
+            elements.extend((f"{name}/{i}" if name else str(i), element) for i, element in enumerate(flat))
+    return elements

@@ -90,9 +90,9 @@ def recording(
 
 def _check_versions() -> None:
     _versions.require("DI-engine", DI_ENGINE, extra="lightzero", why=_WHY, also="LightZero")
-    found = _versions.installed("LightZero")
-    if found is not None:
-        _versions.check("LightZero", found, LIGHTZERO)
+    version = _versions.installed("LightZero")
+    if version is not None:
+        _versions.check("LightZero", version, LIGHTZERO)
 
 
 class _Patches:
@@ -240,8 +240,8 @@ class _Gathered:
         self.values[tag.removeprefix("Buffer/").removeprefix("Task_0/")] = value
 
     def take_native(self) -> Mapping[str, Any]:
-        found, self._native = self._native, {}
-        return found
+        natives, self._native = self._native, {}
+        return natives
 
 
 class _Rarely:

@@ -26,7 +26,7 @@ def collector_classes() -> list[Any]:
 
 
 def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> list[Any]:
-    found = []
+    classes = []
     for title, names in where.items():
         try:
             module = import_module(title)
@@ -35,8 +35,8 @@ def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> lis
         for name in names:
             cls = getattr(module, name, None)
             if cls is not None and all(method in cls.__dict__ for method in methods):
-                found.append(cls)
-    return found
+                classes.append(cls)
+    return classes
 
 
 class CollectorBridge:

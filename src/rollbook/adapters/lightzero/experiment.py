@@ -42,10 +42,10 @@ class Experiment:
     ) -> None:
         wanted = {"sinks": (), **(options or {})} if run is None and _no_current() else options
         name = clean_name((wanted or {}).get("name"), "experiment")
-        found, self.opened_here = find_run(run, project="lightzero", name=name, options=wanted)
-        if found is None:
+        run_or_scope, self.opened_here = find_run(run, project="lightzero", name=name, options=wanted)
+        if run_or_scope is None:
             raise BadInput("an experiment of LightZero needs a run: pass one, or nothing to open one")
-        self.run: Any = getattr(found, "run", found)
+        self.run: Any = getattr(run_or_scope, "run", run_or_scope)
         self.terminal, self.compat = terminal, compat
         self._text_is_ours = "text" not in sinks_of(self.run)
         self.events = EventWriter(self.run)
@@ -70,10 +70,10 @@ class Experiment:
 
     def text(self, instance: str) -> TextLogger:
         """The text logger of a component. What it is told is kept in the book as well, under `<component>/log`."""
-        found = self._texts.get(instance)
-        if found is None:
+        logger = self._texts.get(instance)
+        if logger is None:
             scope = self.scope(instance)
-            found = self._texts[instance] = TextLogger(
+            logger = self._texts[instance] = TextLogger(
                 self.folder / "log" / instance,
                 instance,
                 terminal=sys.stderr if self.terminal else None,
@@ -81,14 +81,14 @@ class Experiment:
                 write_file=self._text_is_ours,
                 failed=lambda err: self.run.count("lightzero_text", message=f"a text log could not be written: {err}"),
             )
-        return found
+        return logger
 
     def scope(self, instance: str) -> Any:
         """The scope of a component."""
-        found = self._scopes.get(instance)
-        if found is None:
-            found = self._scopes[instance] = self.run.scope(instance)
-        return found
+        scope = self._scopes.get(instance)
+        if scope is None:
+            scope = self._scopes[instance] = self.run.scope(instance)
+        return scope
 
     def report(
         self,
@@ -124,11 +124,11 @@ class Experiment:
         if not self.run.resumed:
             return None
         try:
-            found = self.run.book.latest().get(key)
+            newest = self.run.book.latest().get(key)
         except Exception as err:
             self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
             return None
-        return found[0] if found is not None else None
+        return newest[0] if newest is not None else None
 
     def best_score(self, instance: str) -> float:
         """The best score of all lives of the run, of its checkpoints and of the evaluator `instance`; -inf without."""

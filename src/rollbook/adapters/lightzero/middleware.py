@@ -49,25 +49,25 @@ def online_logger(
         show = ctx.train_iter - last_shown >= train_show_freq
         if show:
             last_shown = ctx.train_iter
-        found = _values(outputs[-1], clocks, show)
-        _write(found, clocks, to_events=show)
+        values = _values(outputs[-1], clocks, show)
+        _write(values, clocks, to_events=show)
 
     def _values(output: Mapping[str, Any], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in output.items():
             name = key.rpartition("]")[2]
             if key in _SKIPPED:
                 continue
             if "[scalars]" in key and isinstance(value, Mapping):
-                found.update((f"train_{name}/{part}", one) for part, one in value.items())
+                values.update((f"train_{name}/{part}", one) for part, one in value.items())
             elif "[histogram]" in key:
                 if show:
                     experiment.events.histogram(name, value, **clocks)
                 else:
                     experiment.run.log_histogram(name, value, **clocks)
             else:
-                found[f"train_{name}"] = value
-        return found
+                values[f"train_{name}"] = value
+        return values
 
     def _write(values: Mapping[str, Any], clocks: Mapping[str, int], to_events: bool = True) -> None:
         experiment.run.log({f"basic/{name}": value for name, value in values.items()}, **clocks)

@@ -76,7 +76,7 @@ class Callback:
         sources = list(state.sources)
         latents = {}
         for source, rows in state.latent_data.items():
-            latents[source] = rows[keep[np.array([found == source for found in sources], bool)]]
+            latents[source] = rows[keep[np.array([other == source for other in sources], bool)]]
         state.samples = [sample for sample, kept in zip(state.samples, keep, strict=True) if kept]
         state.sources = [source for source, kept in zip(sources, keep, strict=True) if kept]
         state.latent_data = latents

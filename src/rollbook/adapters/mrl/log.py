@@ -58,12 +58,12 @@ class Log(Callback):
 
     def __init__(self, run: Any = None, *, run_options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name="log", order=100)
-        found, _ = find_run(run, project="mrl", name="run", options=run_options)
-        if found is None:
+        run_or_scope, _ = find_run(run, project="mrl", name="run", options=run_options)
+        if run_or_scope is None:
             raise BadInput("Log(run=False): the log reads back from the run, so it needs one; pass a run or nothing")
         self.pbar: Any = None
         self.report = 1
-        self._begin(getattr(found, "run", found))
+        self._begin(getattr(run_or_scope, "run", run_or_scope))
         for name in _METRICS:
             self.add_metric(name)
         for term in _TERMS:
@@ -321,14 +321,14 @@ class Log(Callback):
     def _column(self, state: Mapping[str, Any], term: str, n: int) -> Any:
         """One value per item, as an array or a list; None if the batch has none (which is said)."""
         try:
-            found = state[term]
+            column = state[term]
         except KeyError:
             self.count(
                 f"mrl_missing_term/{term}",
                 f"batch {self.iterations} has no {term!r}, which is a term of the log; it is missing there",
             )
             return None
-        values = host_array(found) if hasattr(found, "shape") else found
+        values = host_array(column) if hasattr(column, "shape") else column
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
             one = scalar_of(values)
             return [values if one is None else one] * n

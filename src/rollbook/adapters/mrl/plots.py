@@ -70,13 +70,13 @@ def smoothed(values: Any, weight: float = 0.9) -> Any:
 def _numbers(values: Sequence[Any]) -> Any:
     import numpy as np
 
-    found = np.full(len(values), np.nan)
+    numbers = np.full(len(values), np.nan)
     for i, value in enumerate(values):
         try:
-            found[i] = value
+            numbers[i] = value
         except (TypeError, ValueError):  # a text, or an array: no point in this plot
             continue
-    return found
+    return numbers
 
 
 def _thinned(values: Any) -> tuple[Any, Any]:

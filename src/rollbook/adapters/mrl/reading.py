@@ -14,17 +14,17 @@ _BATCHES_AT_ONCE = 4096
 
 def metric(book: Any, key: str, start: int, stop: int) -> list[Any]:
     """The values of a key for batches [start, stop); None where there is none."""
-    found: list[Any] = [None] * (stop - start)
+    metrics: list[Any] = [None] * (stop - start)
     if key in set(book.keys()):
         table = book.metrics([key], x="step", start=start, stop=stop)
         for step, value in zip(table.column("step").to_pylist(), table.column(key).to_pylist(), strict=True):
             if step is not None and value is not None:
-                found[step - start] = value
-        return found
+                metrics[step - start] = value
+        return metrics
     for row in book.text().to_pylist():  # a metric that is a text
         if row["key"] == key and row.get("step") is not None and start <= row["step"] < stop:
-            found[row["step"] - start] = row["text"]
-    return found
+            metrics[row["step"] - start] = row["text"]
+    return metrics
 
 
 def batch_count(book: Any) -> int:
@@ -73,13 +73,13 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
             kinds = table.column("item_type").to_pylist()
             values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
         columns[term] = values
-    found: dict[int, dict[str, Any]] = {}
+    batches: dict[int, dict[str, Any]] = {}
     bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
     for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
         chosen = places[begin:end]
         rows = {term: _typed(term, [values[i] for i in chosen], kinds_of[term]) for term, values in columns.items()}
-        found[int(steps[chosen[0]])] = {term: values for term, values in rows.items() if values is not None}
-    return found
+        batches[int(steps[chosen[0]])] = {term: values for term, values in rows.items() if values is not None}
+    return batches
 
 
 def _column_of(term: str, names: set[str]) -> str | None:

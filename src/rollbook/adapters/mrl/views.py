@@ -57,10 +57,10 @@ class Lazy(Sequence[Any]):
         length = len(self)
         if isinstance(place, slice):
             return [self._get(i) for i in range(*place.indices(length))]
-        found = place.__index__()
-        if not -length <= found < length:
-            raise IndexError(f"there is no batch {found}; {length} are complete")
-        return self._get(found % length if found < 0 else found)
+        number = place.__index__()
+        if not -length <= number < length:
+            raise IndexError(f"there is no batch {number}; {length} are complete")
+        return self._get(number % length if number < 0 else number)
 
     def __iter__(self) -> Iterator[Any]:
         place = 0
@@ -232,10 +232,10 @@ class TimeLog(Mapping[str, TimeSeries]):
         self._stages: dict[str, TimeSeries] = {}
 
     def __getitem__(self, stage: str) -> TimeSeries:
-        found = self._stages.get(stage)
-        if found is None:
-            found = self._stages[stage] = self._make(stage)
-        return found
+        view = self._stages.get(stage)
+        if view is None:
+            view = self._stages[stage] = self._make(stage)
+        return view
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._stages)

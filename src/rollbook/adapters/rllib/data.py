@@ -127,9 +127,9 @@ def tidy(result: dict[str, Any]) -> None:
                 if str(name).endswith("_mean") and (hasattr(value, "tolist") or isinstance(value, (list, tuple))):
                     values = _flat(value)
                     path[name] = math.fsum(values) / len(values) if values else math.nan
-        found: Any = part.get(HIST)
-        if hasattr(found, "items"):
-            for path, name, value in list(_leaves(found)):
+        distributions: Any = part.get(HIST)
+        if hasattr(distributions, "items"):
+            for path, name, value in list(_leaves(distributions)):
                 path[name] = _flat(value)
 
 
@@ -140,8 +140,8 @@ def take_episode_data(result: dict[str, Any], remove: bool = True) -> list[str]:
         media: Any = part.get(EPISODE_DATA[0])
         if not hasattr(media, "get"):
             continue
-        found = media.get(EPISODE_DATA[1])
-        texts += [found] if isinstance(found, str) else [text for text in found or () if isinstance(text, str)]
+        said = media.get(EPISODE_DATA[1])
+        texts += [said] if isinstance(said, str) else [text for text in said or () if isinstance(text, str)]
         if remove:
             media.pop(EPISODE_DATA[1], None)
             if not media:

@@ -125,20 +125,20 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         if theirs is None:
             return self._settings
         dir, project = self._given
-        found = Settings(
+        chosen = Settings(
             self._settings.dir if dir is not None else theirs.dir,
             project if project is not None else theirs.project,
             theirs.name,
             {**theirs.options, **self._settings.options},
         )
-        if (found.dir, found.project) != (theirs.dir, theirs.project):
+        if (chosen.dir, chosen.project) != (theirs.dir, theirs.project):
             self._count(
                 "rllib/two_places",
-                message=f"RollbookTune writes to {found.dir} (project {found.project}), the callback in the "
+                message=f"RollbookTune writes to {chosen.dir} (project {chosen.project}), the callback in the "
                 f"configuration to {theirs.dir} (project {theirs.project}): each trial gets two runs. Name the place "
                 "once",
             )
-        return found
+        return chosen
 
     def _guard(self, what: str, work: Any) -> None:
         try:
@@ -296,8 +296,8 @@ def _is_function(trial: Any) -> bool:
     """Whether a trial is a function, which reports what it likes; False for an algorithm."""
     from ray.tune.trainable import FunctionTrainable
 
-    found = trial.get_trainable_cls()
-    return isinstance(found, type) and issubclass(found, FunctionTrainable)
+    trainable = trial.get_trainable_cls()
+    return isinstance(trainable, type) and issubclass(trainable, FunctionTrainable)
 
 
 def _callback_settings(config: Any) -> Settings | None:
@@ -313,5 +313,5 @@ def _callback_settings(config: Any) -> Settings | None:
 
 
 def _checkpoint_metrics(trial: Any) -> dict[str, Any] | None:
-    found = getattr(getattr(trial, "latest_checkpoint_result", None), "metrics", None)
-    return found if isinstance(found, dict) else None
+    metrics = getattr(getattr(trial, "latest_checkpoint_result", None), "metrics", None)
+    return metrics if isinstance(metrics, dict) else None

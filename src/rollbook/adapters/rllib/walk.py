@@ -48,12 +48,12 @@ def clocks_of(result: Mapping[Any, Any]) -> dict[str, int]:
         "epoch": result.get("training_iteration"),
         "policy_version": runners.get("weights_seq_no") if hasattr(runners, "get") else None,
     }
-    found = {}
+    clocks = {}
     for name, value in said.items():
         number = scalar_of(value)
         if number is not None and number == number and int(number) == number:
-            found[name] = int(number)
-    return found
+            clocks[name] = int(number)
+    return clocks
 
 
 def file_step(result: Mapping[Any, Any]) -> int:

@@ -18,7 +18,7 @@ def find_monitors(env: Any) -> list[Any]:
     """The `Monitor` of each sub-environment where it lives in this process, else None; [] where none can be seen."""
     while hasattr(env, "venv"):
         env = env.venv
-    found = []
+    monitors = []
     for inner in getattr(env, "envs", ()):
         monitor = None
         while inner is not None:
@@ -26,8 +26,8 @@ def find_monitors(env: Any) -> list[Any]:
                 monitor = inner
                 break
             inner = getattr(inner, "env", None)
-        found.append(monitor)
-    return found
+        monitors.append(monitor)
+    return monitors
 
 
 class EpisodeTracker:
@@ -67,7 +67,7 @@ class EpisodeTracker:
         return self._ended(ended, infos) if True in ended else []
 
     def _ended(self, dones: list[bool], infos: Any) -> list[dict[str, Any]]:
-        found, now = [], self._clock()
+        episodes, now = [], self._clock()
         for i, done in enumerate(dones):
             if not done:
                 continue
@@ -77,9 +77,9 @@ class EpisodeTracker:
                 self._monitored = True
             elif self._monitored:
                 continue
-            found.append(self._episode(i, info, reported or {}, now - self._began[i]))
+            episodes.append(self._episode(i, info, reported or {}, now - self._began[i]))
             self._sums[i], self._lengths[i], self._began[i] = 0.0, 0, now
-        return found
+        return episodes
 
     def _episode(self, i: int, info: Mapping[str, Any], reported: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         columns = {str(key): _item(value) for key, value in reported.items() if key not in _OF_MONITOR}

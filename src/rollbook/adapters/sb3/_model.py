@@ -39,7 +39,7 @@ def describe(model: Any) -> dict[str, Any]:
 
     Schedules stand with their value at the start of training; arguments without a plain form as text.
     """
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "algo": type(model).__name__,
         "env": environment_name(model),
         "n_envs": getattr(model, "n_envs", None),
@@ -52,9 +52,9 @@ def describe(model: Any) -> dict[str, Any]:
         if "__init__" in vars(kind):
             names += [name for name in inspect.signature(kind.__init__).parameters if name not in names]  # type: ignore[misc]
     for name in names:
-        if name not in _NOT_SETTINGS and name not in found and hasattr(model, name):
-            found[name] = _plain(getattr(model, name))
-    return found
+        if name not in _NOT_SETTINGS and name not in settings and hasattr(model, name):
+            settings[name] = _plain(getattr(model, name))
+    return settings
 
 
 class _Settings(Described):

@@ -270,15 +270,15 @@ class RollbookCallback(_Base):
         """Every EvalCallback among the callbacks of this training."""
         from stable_baselines3.common.callbacks import EvalCallback
 
-        found, seen = [self.locals.get("callback")], set()
-        while found:
-            one = found.pop()
+        callbacks, seen = [self.locals.get("callback")], set()
+        while callbacks:
+            one = callbacks.pop()
             if one is None or id(one) in seen:
                 continue
             seen.add(id(one))
             if isinstance(one, EvalCallback):
                 yield one
-            found += [*getattr(one, "callbacks", ()), getattr(one, "callback", None)]
+            callbacks += [*getattr(one, "callbacks", ()), getattr(one, "callback", None)]
 
     def _watch_evaluations(self) -> None:
         test = None
@@ -330,9 +330,9 @@ class RollbookCallback(_Base):
 
 def _last_clocks(run: Any) -> dict[str, int]:
     """Where the clocks of a resumed run stood last, from its book."""
-    found: dict[str, int] = {}
+    newest: dict[str, int] = {}
     for _value, clocks, _time in run.book.latest().values():
         for name, reading in clocks.items():
             if reading is not None:
-                found[name] = max(found.get(name, 0), reading)
-    return found
+                newest[name] = max(newest.get(name, 0), reading)
+    return newest

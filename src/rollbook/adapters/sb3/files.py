@@ -29,7 +29,7 @@ def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: 
     Raises:
       FormatUnsupportedError: with `compat`, at the first of these.
     """
-    found = {}
+    wanted = {}
     for key, value in key_values.items():
         where = key_excluded.get(key, _NOWHERE)
         if where != _NOWHERE and excluded_from(where, name):
@@ -38,8 +38,8 @@ def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: 
             if compat:
                 raise unsupported((name,), value)
         else:
-            found[str(key)] = value
-    return found
+            wanted[str(key)] = value
+    return wanted
 
 
 class CSVOutputFormat(KVWriter):
@@ -96,8 +96,8 @@ class JSONOutputFormat(KVWriter):
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one line."""
-        found = _kept(key_values, key_excluded, "json", self.compat)
-        row = {key: json_data(value) for key, value in found.items()}
+        wanted = _kept(key_values, key_excluded, "json", self.compat)
+        row = {key: json_data(value) for key, value in wanted.items()}
         if row:
             self.file.write(json.dumps(row, allow_nan=False) + "\n")
             self.file.flush()

@@ -250,9 +250,9 @@ def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     starts = []
     for file in files:
-        start, found = _read_one(file)
+        start, episodes = _read_one(file)
         starts.append(start)
-        rows += found
+        rows += episodes
     first = min(starts)
     for row in rows:
         row["t"] = row["time"] - first
@@ -340,10 +340,10 @@ def _read_one(file: str) -> tuple[float, list[dict[str, Any]]]:
             f"{file}: the last line, {torn[:80]!r}, is not whole and is left out", RollbookWarning, stacklevel=3
         )
     for row in csv.DictReader(io.StringIO(lines)):
-        found: dict[str, Any] = {key: _number(value) for key, value in row.items() if isinstance(key, str)}
-        if isinstance(found.get("t"), (int, float)) and isinstance(found.get("r"), (int, float)):
-            found["time"], found["file"] = start + float(found["t"]), file
-            rows.append(found)
+        episode: dict[str, Any] = {key: _number(value) for key, value in row.items() if isinstance(key, str)}
+        if isinstance(episode.get("t"), (int, float)) and isinstance(episode.get("r"), (int, float)):
+            episode["time"], episode["file"] = start + float(episode["t"]), file
+            rows.append(episode)
     return start, rows
 
 

@@ -143,19 +143,19 @@ class Logger:
 
     def save_config(self, config: Mapping[str, Any]) -> None:
         """Keep a configuration: printed, in config.json, in the run's config and in the trackers."""
-        found = convert_json(dict(config))
+        plain = convert_json(dict(config))
         if self.exp_name is not None:
-            found["exp_name"] = self.exp_name
+            plain["exp_name"] = self.exp_name
         if not self._leads:
             return
-        text = config_text(found)
+        text = config_text(plain)
         _say(self._coloured("Saving config:\n", "cyan"))
         _say(text)
         self._count.guard("config_file", f"writing {self.output_dir}/config.json", lambda: self._write_config(text))
         run = getattr(self.run, "run", self.run)  # a scope's configuration is its run's
         if run is not None:
-            self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(found))
-        self._trackers.config(found)
+            self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(plain))
+        self._trackers.config(plain)
 
     def save_state(self, state_dict: Mapping[str, Any], itr: int | None = None) -> None:
         """Save `state_dict` (vars.pkl) and what the savers were set up for; each file is replaced whole or not at all.
@@ -357,10 +357,10 @@ class EpochLogger(Logger):
     def _statistics(self, key: str) -> tuple[Any, Any, Any, Any]:
         if self.compat:
             return old_statistics(self.epoch_dict[key])
-        found = self._count.guard(
+        statistics = self._count.guard(
             "statistics", f"the statistics of {key!r}", lambda: sample_statistics(self.epoch_dict.get(key, []))
         )
-        return found or (None, None, None, None)
+        return statistics or (None, None, None, None)
 
     def _keep_raw(self, values: dict[str, Any]) -> None:
         scope: Any = self._raw

@@ -125,8 +125,8 @@ def mpi_statistics_scalar(x: Sequence[float], with_min_and_max: bool = False) ->
 
     The name Spinning Up's algorithms import (PPO and VPG normalise advantages with it).
     """
-    found = sample_statistics(x) or (math.nan, math.nan, math.inf, -math.inf)
-    return found if with_min_and_max else found[:2]
+    statistics = sample_statistics(x) or (math.nan, math.nan, math.inf, -math.inf)
+    return statistics if with_min_and_max else statistics[:2]
 
 
 def old_statistics(stored: Any) -> tuple[Any, Any, Any, Any]:

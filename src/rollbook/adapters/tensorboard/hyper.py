@@ -16,9 +16,9 @@ def read_table(text: str) -> dict[str, Any]:
     lines = [line.strip() for line in str(text).splitlines()]
     if len(lines) < 3 or lines[0].replace(" ", "") != "|param|value|":
         return {}
-    found = {}
+    parameters = {}
     for line in lines[2:]:
         key, _, value = line.strip("|").partition("|")
         if key.strip():
-            found[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
-    return found
+            parameters[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
+    return parameters

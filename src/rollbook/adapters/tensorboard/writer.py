@@ -498,7 +498,7 @@ class SummaryWriter:
         import json
 
         book: Any = self._book
-        found: dict[str, Any] = {**self._points}
+        points: dict[str, Any] = {**self._points}
         self._points.clear()
         prefix = f"{book.name}/" if book is not None and book is not book.run else ""
         for folder, (key, already) in self._exported.items():
@@ -506,10 +506,10 @@ class SummaryWriter:
             rows = book.run.book.metrics([name], x="step").to_pylist()
             told = [[row["time"].timestamp(), row["step"], row[name]] for row in rows if row[name] is not None]
             if told[already:]:
-                found[folder] = told[already:]
+                points[folder] = told[already:]
             self._exported[folder] = (key, len(told))
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(found, file)
+            json.dump(points, file)
 
     def _figure(self, key: str, figure: Any, step: Any, book: Any) -> None:
         book.log_figure(key, figure, **self._at(step))

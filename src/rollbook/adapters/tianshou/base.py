@@ -32,8 +32,8 @@ class DataScope(StrEnum):
 
 def generation() -> int:
     """The major version of the Tianshou this process has imported; 1, the documented one, if it has none."""
-    found = sys.modules.get("tianshou")
-    major = str(getattr(found, "__version__", "1")).partition(".")[0]
+    tianshou = sys.modules.get("tianshou")
+    major = str(getattr(tianshou, "__version__", "1")).partition(".")[0]
     return int(major) if major.isdigit() else 1
 
 

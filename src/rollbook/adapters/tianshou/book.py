@@ -292,10 +292,10 @@ class RollbookLogger(BaseLogger):
             writer.flush()
 
     def _scope(self, name: str) -> Any:
-        found = self._scopes.get(name)
-        if found is None:
-            found = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
-        return found
+        scope = self._scopes.get(name)
+        if scope is None:
+            scope = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
+        return scope
 
     def _guard(self, what: str, work: Callable[[], Any]) -> None:
         self._bill.guard(f"tianshou_{what}", f"{what}: keeping a Tianshou record", work)

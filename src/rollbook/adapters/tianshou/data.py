@@ -35,7 +35,7 @@ def for_native(
     Args:
       clash: told the name that two values of one dict come to; the later one counts.
     """
-    found: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for name, value in flat(data, parent_key, delimiter):
         is_array = hasattr(value, "__array_interface__") and hasattr(value, "ndim") and _is_ndarray(value)
         if is_array:
@@ -43,10 +43,10 @@ def for_native(
                 continue
         elif (not isinstance(value, Number) and scalar_of(value) is None) or isinstance(value, complex):
             continue
-        if name in found:
+        if name in plain:
             clash(name)
-        found[name] = value
-    return found
+        plain[name] = value
+    return plain
 
 
 def episodes_of(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,9 +54,9 @@ def series_of(values: Any, steps: Any, times: Any) -> Any:
 
 def nested(series: Iterable[tuple[str, Any]]) -> Restored:
     """Keys split at "/". A key that is both a value and a prefix has its value under ""."""
-    found = Restored()
+    restored = Restored()
     for key, values in series:
-        inner, parts = found, key.split("/")
+        inner, parts = restored, key.split("/")
         for part in parts[:-1]:
             below = dict.get(inner, part)
             if not isinstance(below, Restored):
@@ -67,7 +67,7 @@ def nested(series: Iterable[tuple[str, Any]]) -> Restored:
             below[""] = values
         else:
             inner[parts[-1]] = values
-    return found
+    return restored
 
 
 def restore_logged_data(log_path: str | os.PathLike[str]) -> Restored:
@@ -92,12 +92,12 @@ def _run_folder(folder: Path) -> Path | None:
         return folder
     try:
         pointer = json.loads((folder / POINTER).read_text(encoding="utf-8"))
-        found = Path(os.path.normpath(folder / pointer["folder"]))
+        place = Path(os.path.normpath(folder / pointer["folder"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not (found / "run.json").is_file():
-        raise NotARun(f"{folder / POINTER} points to {found}, where there is no run (any more). Pass the run's folder.")
-    return found
+    if not (place / "run.json").is_file():
+        raise NotARun(f"{folder / POINTER} points to {place}, where there is no run (any more). Pass the run's folder.")
+    return place
 
 
 _CLOCK_OF_SCOPE = {"train": "env_step", "training": "env_step", "test": "env_step", "update": "step", "info": "epoch"}
@@ -109,7 +109,7 @@ def _from_book(folder: Path) -> Restored:
     from rollbook.book.book import Book
 
     book = Book(folder)
-    found = []
+    columns = []
     for key in sorted(book.keys()):
         scope, _, name = key.partition("/")
         if scope not in _CLOCK_OF_SCOPE and scope != "save":
@@ -124,8 +124,8 @@ def _from_book(folder: Path) -> Restored:
         at = steps.to_pylist() if steps is not None else [None] * rows.num_rows
         times = [moment.timestamp() for moment in rows.column("time").to_pylist()]
         values = np.asarray(rows.column(key).to_pylist())
-        found.append((key, series_of(values, [-1 if s is None else s for s in at], times)))
-    return nested(found)
+        columns.append((key, series_of(values, [-1 if s is None else s for s in at], times)))
+    return nested(columns)
 
 
 def _from_events(folder: Path) -> list[tuple[str, Any]]:

@@ -73,13 +73,13 @@ def take_from_trainer(run: Any) -> bool:
 
 
 def _match_files(run: Any, waiting: list[Batch], folder: Path, rank: int, since: int = -1) -> tuple[int, int]:
-    found = {int(match[1]): path for path in folder.glob("*.parquet") if (match := _FILE.fullmatch(path.name))}
+    files = {int(match[1]): path for path in folder.glob("*.parquet") if (match := _FILE.fullmatch(path.name))}
     taken, last = 0, since
-    for step in sorted(found):
+    for step in sorted(files):
         if step <= since:
             continue
         try:
-            rows, advantages = _read(found[step])
+            rows, advantages = _read(files[step])
         except (OSError, ValueError):  # still being written: the next call finds it whole
             break
         taken += _match(run, waiting, rows, advantages, rank, step)
@@ -148,18 +148,18 @@ def _without_advantages(book: Any) -> list[Batch]:
         known = set(book.table("advantages")["sample_id"].to_pylist())
     except UnknownKey:
         known = set()
-    found: dict[Any, Batch] = {}
+    batches: dict[Any, Batch] = {}
     wanted = ("sample_id", "item", "prompt", "generation", "mode", "policy_version", "writer", "batch")
     for row in samples.select([name for name in wanted if name in samples.column_names]).to_pylist():
         if row["generation"] is None or row["sample_id"] in known:
             continue
         key = row.get("writer"), row["generation"], row.get("mode")
         step = int(str(row["generation"]).partition(".")[0])
-        batch = found.setdefault(key, Batch(step, 0, row.get("mode"), [], [], None, {}))
+        batch = batches.setdefault(key, Batch(step, 0, row.get("mode"), [], [], None, {}))
         batch.prompts.append(row["prompt"])
         batch.completions.append(row["item"])
         batch.sample_ids.append(row["sample_id"])
-    return list(found.values())
+    return list(batches.values())
 
 
 def forget(link: Link) -> None:

@@ -71,10 +71,10 @@ _links: weakref.WeakKeyDictionary[Any, Link] = weakref.WeakKeyDictionary()
 def link_of(run: Any) -> Link:
     """The link of a run (or of a scope of it)."""
     whole = getattr(run, "run", run)
-    found = _links.get(whole)
-    if found is None:
-        found = _links[whole] = Link()
-    return found
+    link = _links.get(whole)
+    if link is None:
+        link = _links[whole] = Link()
+    return link
 
 
 def write(run: Any, batch: Batch, names: Sequence[str]) -> None:
@@ -143,15 +143,15 @@ def _total(rewards: dict[str, list[float | None]], weights: list[float] | None, 
         weights = [1.0] * len(rewards)
     if len(weights) != len(rewards):  # some rewards are models, which nobody here has seen
         return None
-    found: list[float | None] = []
+    totals: list[float | None] = []
     for i in range(n):
         parts = [
             weight * value
             for weight, column in zip(weights, rewards.values(), strict=True)
             if (value := column[i]) is not None and value == value
         ]
-        found.append(sum(parts) if parts else None)
-    return found
+        totals.append(sum(parts) if parts else None)
+    return totals
 
 
 def _finish(ids: Any, link: Link) -> str | None:
@@ -163,13 +163,13 @@ def _finish(ids: Any, link: Link) -> str | None:
 
 
 def _runs_of_equals(prompts: Sequence[str]) -> list[int]:
-    found, number = [], -1
+    numbers, number = [], -1
     before: str | None = None
     for prompt in prompts:
         if prompt != before or number < 0:
             number, before = number + 1, prompt
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def texts(values: Any) -> list[str]:

@@ -134,9 +134,9 @@ class RollbookCallback(_Base):
         from rollbook.run.current import current_run
 
         # A run that is open already is taken, unless other options were asked for.
-        found = None if self._options or self._project is not None else current_run()
+        current = None if self._options or self._project is not None else current_run()
         self.run, self._owned = (
-            (found, False) if found is not None else find_run(None, project=folder, name=name, options=options)
+            (current, False) if current is not None else find_run(None, project=folder, name=name, options=options)
         )
         takes_native_keys(self.run)
         self._count = Bill(to=self.run)
@@ -226,5 +226,5 @@ class RollbookCallback(_Base):
 
 def _furthest(run: Any) -> int:
     """How far the gradient steps of a resumed run had come."""
-    found = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
-    return max((reading for reading in found if reading is not None), default=0)
+    steps = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
+    return max((reading for reading in steps if reading is not None), default=0)

@@ -48,6 +48,6 @@ def completions(book: Any, where: str | None = None, order_by: str | None = None
     with duckdb.connect() as connection:
         connection.register("samples", samples)
         connection.execute("set enable_external_access = false")
-        found = connection.sql(query)
-        convert = getattr(found, "to_arrow_table", None) or found.fetch_arrow_table
+        result = connection.sql(query)
+        convert = getattr(result, "to_arrow_table", None) or result.fetch_arrow_table
         return convert()

@@ -71,14 +71,14 @@ def _plain_name(function: Any) -> str:
 
 
 def _names(functions: list[Any]) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for function in functions:
         name = own = _plain_name(function)
         number = 2
-        while name in found:
+        while name in names:
             name, number = f"{own}_{number}", number + 1
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _is_async(function: Any) -> bool:
@@ -157,8 +157,8 @@ class _Gathering:
                     "RollbookCallback, or call rollbook.init() before train()",
                 )
                 return None
-            found: Batch | None = self._count.guard("trl_samples", "taking in completions", lambda: self._begin(kwargs))
-            return found
+            batch: Batch | None = self._count.guard("trl_samples", "taking in completions", lambda: self._begin(kwargs))
+            return batch
 
     def _begin(self, kwargs: dict[str, Any]) -> Batch:
         given = kwargs["completions"]

@@ -149,13 +149,13 @@ class _Blobs:
         if size != len(target):
             raise Damaged(f"{self._where}: part {number} has {size} bytes where its shape needs {len(target)}")
         self._file.seek(at)
-        found = 0
+        filled = 0
         for start in range(0, size, _CHUNK):
             piece = target[start : start + _CHUNK]
             if self._file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
                 raise Damaged(f"{self._where}: part {number} is cut short")
-            found = zlib.crc32(piece, found)
-        if found != crc:
+            filled = zlib.crc32(piece, filled)
+        if filled != crc:
             raise Damaged(f"{self._where}: part {number} is damaged (checksum differs)")
 
     def size(self, number: int) -> int:

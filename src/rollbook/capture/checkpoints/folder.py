@@ -50,13 +50,13 @@ class CkptFolder:
         self._seen = version
         try:
             with open(self.path / _INDEX, encoding="utf-8") as file:
-                found = json.load(file)
+                entries = json.load(file)
         except (OSError, ValueError) as raised:
             if is_foreign(raised):
                 raise
             return
-        if isinstance(found, list):
-            self.entries = [entry for entry in found if _is_entry(entry)]
+        if isinstance(entries, list):
+            self.entries = [entry for entry in entries if _is_entry(entry)]
 
     def put(self, stem: str, suffix: str, write: Callable[[Path], object]) -> Path:
         """A new file `<stem><suffix>`, or `<stem>_2<suffix>` and so on if there is one, written by `write(path)`.
@@ -138,12 +138,12 @@ class CkptFolder:
 
     def best(self) -> dict[str, Any] | None:
         """The entry with the best score; the earlier of two that are equal."""
-        found: dict[str, Any] | None = None
+        best: dict[str, Any] | None = None
         for entry in self.entries:
             score = entry["score"]
-            if score is not None and (found is None or _is_better(score, found["score"], entry["higher_is_better"])):
-                found = entry
-        return found
+            if score is not None and (best is None or _is_better(score, best["score"], entry["higher_is_better"])):
+                best = entry
+        return best
 
     def add(self, entry: dict[str, Any]) -> None:
         """Remember a checkpoint."""
@@ -205,12 +205,12 @@ class CkptFolder:
 
     def _version(self) -> tuple[int, ...]:
         try:
-            found = os.stat(self.path / _INDEX)
+            stat = os.stat(self.path / _INDEX)
         except OSError as raised:
             if is_foreign(raised):
                 raise
             return ()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def _write_index(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

@@ -89,8 +89,8 @@ def loads(text: str | None) -> dict[str, Any]:
     Raises:
       ValueError: it is no JSON, or an array in it contradicts itself.
     """
-    found = json.loads(text, object_hook=_from_json) if text else {}
-    return found if isinstance(found, dict) else {}
+    states = json.loads(text, object_hook=_from_json) if text else {}
+    return states if isinstance(states, dict) else {}
 
 
 def _state_of(generator: Any) -> Any:

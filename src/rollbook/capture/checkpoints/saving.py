@@ -339,8 +339,8 @@ def _own_format(state: Any) -> tuple[str, str, Callable[[Path, Any], None]]:
 
 
 def _known(clocks: Mapping[str, Any]) -> dict[str, int]:
-    found = {name: as_clock(value) for name, value in clocks.items() if value is not None}
-    return {name: value for name, value in found.items() if value is not None}
+    readings = {name: as_clock(value) for name, value in clocks.items() if value is not None}
+    return {name: value for name, value in readings.items() if value is not None}
 
 
 def _number(clocks: Mapping[str, int], otherwise: int) -> int:

@@ -79,9 +79,9 @@ def _auto_reader() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
 
     def read(info: Mapping[str, Any]) -> Mapping[str, Any]:
         for key in _COMPONENT_DICTS:
-            found = info.get(key)
-            if found is not None and hasattr(found, "keys"):
-                return _dict_of(found)
+            value = info.get(key)
+            if value is not None and hasattr(value, "keys"):
+                return _dict_of(value)
         return by_prefix(info)
 
     return read
@@ -134,24 +134,24 @@ class EpisodeInfos:
 
     def columns(self) -> dict[str, Any]:
         """What the episode's row gets."""
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for name, tally in self.running.items():
             low, high = tally.range
-            found[f"running/{name}/mean"] = tally.mean
-            found[f"running/{name}/sum"] = tally.total
-            found[f"running/{name}/min"] = low
-            found[f"running/{name}/max"] = high
-        found.update(self.final)
-        found.update(self.selected)
-        return found
+            columns[f"running/{name}/mean"] = tally.mean
+            columns[f"running/{name}/sum"] = tally.total
+            columns[f"running/{name}/min"] = low
+            columns[f"running/{name}/max"] = high
+        columns.update(self.final)
+        columns.update(self.selected)
+        return columns
 
     def scalars(self) -> dict[str, float]:
         """The same as curves: single numbers only."""
-        found = {f"running/{name}/mean": tally.total / tally.n for name, tally in self.running.items() if tally.n}
+        scalars = {f"running/{name}/mean": tally.total / tally.n for name, tally in self.running.items() if tally.n}
         for name, value in self.final.items():
             if type(value) in (int, float, bool):
-                found[name] = float(value)
-        return found
+                scalars[name] = float(value)
+        return scalars
 
     def _running(self, running: Any, cells: dict[str, Any] | None) -> dict[str, Any] | None:
         if running is None or not hasattr(running, "items"):
@@ -202,11 +202,11 @@ def is_picture(value: Any) -> bool:
 
 def info_cells(info: Mapping[str, Any], unstorable: Unstorable, cells: dict[str, Any]) -> None:
     """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, value in info.items():
         if key not in ("data", "media", "episode", "final_obs", "final_info"):
-            flat(f"info/{key}", value, found, False)
-    for name, kept in found.items():
+            flat(f"info/{key}", value, leaves, False)
+    for name, kept in leaves.items():
         if kept is UNSTORABLE:
             unstorable(name, info.get(name.split("/")[1], info))
         else:

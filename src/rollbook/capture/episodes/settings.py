@@ -160,7 +160,7 @@ class EpisodeSettings:
 
     def clocks(self) -> dict[str, Any]:
         """Clocks to write with: none (the run's own count) unless a clock is driven here or comes from elsewhere."""
-        found = dict(self._clocks()) if self._clocks is not None else {}
+        readings = dict(self._clocks()) if self._clocks is not None else {}
         if self.clock is not None:
-            found[self.clock] = self.counted_env_step
-        return found
+            readings[self.clock] = self.counted_env_step
+        return readings

@@ -57,8 +57,8 @@ def _plain(space: Any, depth: int = 0) -> dict[str, Any] | None:
         return {"type": kind, "n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
     if kind == "MultiDiscrete":
         start = getattr(space, "start", None)
-        found = {"type": kind, "nvec": space.nvec.tolist(), "dtype": str(space.dtype)}
-        return found if start is None or not start.any() else {**found, "start": start.tolist()}
+        described = {"type": kind, "nvec": space.nvec.tolist(), "dtype": str(space.dtype)}
+        return described if start is None or not start.any() else {**described, "start": start.tolist()}
     if kind == "MultiBinary":
         return {"type": kind, "n": list(space.shape)}
     if kind == "Text":
@@ -81,10 +81,10 @@ def _plain(space: Any, depth: int = 0) -> dict[str, Any] | None:
 
 
 def _nested(kind: str, parts: dict[Any, Any], depth: int) -> dict[str, Any] | None:
-    found = {name: _plain(part, depth + 1) for name, part in parts.items()}
-    if None in found.values():
+    inner = {name: _plain(part, depth + 1) for name, part in parts.items()}
+    if None in inner.values():
         return None
-    return {"type": kind, "spaces": list(found.values()) if kind != "Dict" else found}
+    return {"type": kind, "spaces": list(inner.values()) if kind != "Dict" else inner}
 
 
 def _bound(array: Any) -> Any:

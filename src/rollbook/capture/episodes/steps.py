@@ -132,9 +132,9 @@ class StepChunks:
         if kind.__name__ == "ndarray" and is_array(value):
             cells[prefix] = value.copy()
             return
-        found: dict[str, Any] = {}
-        flat(prefix, value, found, tuples)
-        for name, kept in found.items():
+        leaves: dict[str, Any] = {}
+        flat(prefix, value, leaves, tuples)
+        for name, kept in leaves.items():
             if kept is UNSTORABLE:
                 self._unstorable(name, value)
             else:

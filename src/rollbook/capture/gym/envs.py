@@ -50,7 +50,7 @@ class EnvGroup:
             if self._common is None:
                 self._common = EpisodeSettings(self.recorder, token=self.token, **self.settings)
             return self._common
-        found = EpisodeSettings(
+        settings = EpisodeSettings(
             self.recorder,
             token=self.token,
             stride=self.n,
@@ -59,8 +59,8 @@ class EnvGroup:
             counts=self.shared.read_counts,
             **self.settings,
         )
-        found.described = index > 0
-        return found
+        settings.described = index > 0
+        return settings
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EnvGroup, (self.recorder, self.n, self.settings, self.token, self.shared, 0)

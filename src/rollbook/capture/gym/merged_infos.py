@@ -38,9 +38,9 @@ def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
       final: it has ended and was reset within this step (SAME_STEP): its last info is under "final_info".
     """
     if not hasattr(infos, "keys"):  # a list of dicts
-        found: dict[str, Any] = dict(infos[i])
-        last: Any = found.get("final_info")
-        return dict(last) if final and hasattr(last, "keys") else found
+        info: dict[str, Any] = dict(infos[i])
+        last: Any = info.get("final_info")
+        return dict(last) if final and hasattr(last, "keys") else info
     if final:
         last = infos.get("final_info")
         return _part(last, i) if hasattr(last, "keys") else {}
@@ -48,7 +48,7 @@ def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
 
 
 def _part(infos: Any, i: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    part: dict[str, Any] = {}
     for key, value in infos.items():
         if type(key) is str and key.startswith("_") and key[1:] in infos:
             continue
@@ -56,10 +56,10 @@ def _part(infos: Any, i: int) -> dict[str, Any]:
         if mask is not None and not mask[i]:
             continue
         if hasattr(value, "keys"):
-            found[key] = _part(value, i)
+            part[key] = _part(value, i)
         elif hasattr(value, "__len__") and len(value) > i:
-            found[key] = value[i]
-    return found
+            part[key] = value[i]
+    return part
 
 
 def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None, int | None] | None:

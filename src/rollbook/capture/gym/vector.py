@@ -275,10 +275,10 @@ class RecordVectorEpisodes(VectorWrapper):
         if getattr(getattr(base, "_state", None), "name", "") != "DEFAULT":
             return
         base.call_async("recorded_totals")
-        found = [sum(column) for column in zip(*base.call_wait(timeout=2.0), strict=True)]
+        counts = [sum(column) for column in zip(*base.call_wait(timeout=2.0), strict=True)]
         episodes, steps, total = self._sums
-        if found[:2] != [episodes, steps] or abs(found[2] - total) > 1e-5 * max(abs(total), abs(found[2]), 1.0):
-            self._settings.auditor.sums_differ((total, steps, episodes), (found[2], found[1], found[0]), self._mode)
+        if counts[:2] != [episodes, steps] or abs(counts[2] - total) > 1e-5 * max(abs(total), abs(counts[2]), 1.0):
+            self._settings.auditor.sums_differ((total, steps, episodes), (counts[2], counts[1], counts[0]), self._mode)
 
     def _failed(self, err: Exception) -> None:
         self._recorder.count(
@@ -299,8 +299,8 @@ def _mode_of(env: Any) -> str:
 
 
 def _subs(env: Any) -> list[Any]:
-    found = getattr(env.unwrapped, "envs", None)
-    return list(found) if isinstance(found, (list, tuple)) else []
+    envs = getattr(env.unwrapped, "envs", None)
+    return list(envs) if isinstance(envs, (list, tuple)) else []
 
 
 def _group_of(env: Any) -> EnvGroup | None:

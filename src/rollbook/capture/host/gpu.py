@@ -64,23 +64,23 @@ class NvidiaGpus:
 
     def __call__(self) -> Mapping[str, float]:
         """What each device says now; takes well below a millisecond each."""
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         for index, handle in self._handles.items():
             at = f"host/gpu/{index}"
             rates = self._ask("nvmlDeviceGetUtilizationRates", handle, self._c.c_uint * 2)
             if rates is not None:
-                found[f"{at}/utilization_percent"] = float(rates[0])
+                readings[f"{at}/utilization_percent"] = float(rates[0])
             memory = self._ask("nvmlDeviceGetMemoryInfo", handle, self._c.c_ulonglong * 3)  # total, free, used
             if memory is not None:
-                found[f"{at}/memory_used_bytes"] = float(memory[2])
-                found[f"{at}/memory_total_bytes"] = float(memory[0])
+                readings[f"{at}/memory_used_bytes"] = float(memory[2])
+                readings[f"{at}/memory_total_bytes"] = float(memory[0])
             degrees = self._ask("nvmlDeviceGetTemperature", handle, self._c.c_uint, self._c.c_uint(0))
             if degrees is not None:
-                found[f"{at}/temperature_celsius"] = float(degrees.value)
+                readings[f"{at}/temperature_celsius"] = float(degrees.value)
             milliwatts = self._ask("nvmlDeviceGetPowerUsage", handle, self._c.c_uint)
             if milliwatts is not None:
-                found[f"{at}/power_watts"] = milliwatts.value / 1000.0
-        return found
+                readings[f"{at}/power_watts"] = milliwatts.value / 1000.0
+        return readings
 
     def _ask(self, function: str, handle: Any, kind: Any, *arguments: Any) -> Any:
         answer = kind()
@@ -135,16 +135,16 @@ def parse_smi(text: str) -> dict[str, float]:
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == len(_FIELDS) + 1 and cells[0].isdigit():
             rows[int(cells[0])] = cells[1:]
-    found: dict[str, float] = {}
+    readings: dict[str, float] = {}
     for index in sorted(rows):
         if not _is_visible(index):
             continue
         for key, cell, scale in zip(_KEYS, rows[index], _SCALES, strict=True):
             try:
-                found[f"host/gpu/{index}/{key}"] = float(cell) * scale
+                readings[f"host/gpu/{index}/{key}"] = float(cell) * scale
             except ValueError:
                 continue
-    return found
+    return readings
 
 
 class AmdGpus:
@@ -155,8 +155,8 @@ class AmdGpus:
             cards = sorted(name for name in os.listdir(drm) if name.startswith("card") and name[4:].isdigit())
         except OSError:
             cards = []
-        found = [os.path.join(drm, card, "device") for card in cards]
-        self._devices = [device for device in found if os.path.exists(f"{device}/gpu_busy_percent")]
+        devices = [os.path.join(drm, card, "device") for card in cards]
+        self._devices = [device for device in devices if os.path.exists(f"{device}/gpu_busy_percent")]
 
     @property
     def count(self) -> int:
@@ -166,15 +166,15 @@ class AmdGpus:
     def __call__(self) -> Mapping[str, float]:
         """Busy percent, and memory in use and in all."""
         names = ("gpu_busy_percent", "mem_info_vram_used", "mem_info_vram_total")
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         for index, device in enumerate(self._devices):
             for name, key in zip(names, _KEYS, strict=False):
                 try:
                     with open(f"{device}/{name}", encoding="ascii") as file:
-                        found[f"host/gpu/{index}/{key}"] = float(file.read())
+                        readings[f"host/gpu/{index}/{key}"] = float(file.read())
                 except (OSError, ValueError):
                     continue
-        return found
+        return readings
 
 
 def _visible(count: int, uuid: Callable[[int], str]) -> list[int]:

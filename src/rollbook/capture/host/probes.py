@@ -52,16 +52,16 @@ class Host:
 
     def __call__(self) -> Mapping[str, float]:
         """Everything that can be read now. The first answer lacks rates, which need two looks."""
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         for probe in list(self._probes):
             try:
-                found.update(probe())
+                readings.update(probe())
                 self._failures.pop(id(probe), None)
             except Exception:
                 failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
                 if failures >= 3:
                     self._probes.remove(probe)
-        return found
+        return readings
 
 
 class Cpu:
@@ -105,12 +105,12 @@ class Memory:
 
     def __call__(self) -> Mapping[str, float]:
         """Bytes in use and available, percent in use; `host/container_memory_*` where a limit is set."""
-        found = self._machine()
+        readings = self._machine()
         limit, used = _number(_read(f"{self._cgroup}/memory.max")), _number(_read(f"{self._cgroup}/memory.current"))
         if limit and used is not None:
-            found["host/container_memory_used_bytes"] = used
-            found["host/container_memory_percent"] = 100.0 * used / limit
-        return found
+            readings["host/container_memory_used_bytes"] = used
+            readings["host/container_memory_percent"] = 100.0 * used / limit
+        return readings
 
     def _machine(self) -> dict[str, float]:
         lines = (line.split() for line in _read(self._path).splitlines())
@@ -150,8 +150,8 @@ class Disk:
         """Bytes free, and percent in use."""
         statvfs = getattr(os, "statvfs", None)
         if statvfs is not None:
-            found = statvfs(self._folder)
-            free, size = float(found.f_bavail * found.f_frsize), float(found.f_blocks * found.f_frsize)
+            stat = statvfs(self._folder)
+            free, size = float(stat.f_bavail * stat.f_frsize), float(stat.f_blocks * stat.f_frsize)
         else:
             import shutil
 
@@ -175,18 +175,18 @@ class ProcessTree:
     def __call__(self) -> Mapping[str, float]:
         """Resident bytes, percent of one core since the last look, number of processes; empty if all have gone."""
         roots = list(self._pids())
-        now, found = time.monotonic(), self._read(roots)
-        if not found:
+        now, usage = time.monotonic(), self._read(roots)
+        if not usage:
             self._seconds = {}
             return {}
-        used = sum(seconds - self._seconds.get(who, 0.0) for who, (seconds, _) in found.items())
+        used = sum(seconds - self._seconds.get(who, 0.0) for who, (seconds, _) in usage.items())
         answer = {
-            "host/process/rss_bytes": sum(rss for _, rss in found.values()),
-            "host/process/count": float(len(found)),
+            "host/process/rss_bytes": sum(rss for _, rss in usage.values()),
+            "host/process/count": float(len(usage)),
         }
         if self._seconds and now > self._looked:
             answer["host/process/cpu_percent"] = max(0.0, 100.0 * used / (now - self._looked))
-        self._seconds = {who: seconds for who, (seconds, _) in found.items()}
+        self._seconds = {who: seconds for who, (seconds, _) in usage.items()}
         self._looked = now
         return answer
 
@@ -195,7 +195,7 @@ class ProcessTree:
         if not os.path.isdir(f"{self._proc}/self"):
             return _tree_by_psutil(roots)
         ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-        found: dict[tuple[int, str], tuple[float, float]] = {}
+        usage: dict[tuple[int, str], tuple[float, float]] = {}
         todo, seen = list(roots), set(roots)
         children = self._children(roots)
         while todo:
@@ -203,12 +203,12 @@ class ProcessTree:
             fields = _read(f"{self._proc}/{pid}/stat").rpartition(")")[2].split()
             if len(fields) > 21:
                 seconds = (int(fields[11]) + int(fields[12])) / ticks
-                found[pid, fields[19]] = (seconds, float(int(fields[21]) * page))
+                usage[pid, fields[19]] = (seconds, float(int(fields[21]) * page))
             for child in children(pid):
                 if child not in seen:
                     seen.add(child)
                     todo.append(child)
-        return found
+        return usage
 
     def _children(self, roots: list[int]) -> Callable[[int], Iterable[int]]:
         """Says the children of a process: from the kernel's list, or else from the parents of all processes."""
@@ -233,19 +233,19 @@ class ProcessTree:
 
 def _tree_by_psutil(roots: list[int]) -> dict[tuple[int, str], tuple[float, float]]:
     psutil = _psutil()
-    found: dict[tuple[int, str], tuple[float, float]] = {}
+    usage: dict[tuple[int, str], tuple[float, float]] = {}
     if psutil is None:
-        return found
+        return usage
     for root in roots:
         try:
             top = psutil.Process(root)
             for process in [top, *top.children(recursive=True)]:
                 times = process.cpu_times()
                 who = (process.pid, str(process.create_time()))
-                found[who] = (float(times.user + times.system), float(process.memory_info().rss))
+                usage[who] = (float(times.user + times.system), float(process.memory_info().rss))
         except psutil.Error:
             continue
-    return found
+    return usage
 
 
 def _psutil() -> Any:

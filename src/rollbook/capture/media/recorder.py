@@ -153,7 +153,7 @@ class Media:
         Holds for all processes and lives of the run, from the next file on. None leaves a bound as it is; what is no
         whole number from 1 is counted and changes nothing.
         """
-        found = encode.read_bounds(self._folder)
+        bounds = encode.read_bounds(self._folder)
         for name, value in (("files", files), ("bytes", bytes)):
             if value is None:
                 continue
@@ -165,9 +165,9 @@ class Media:
                     "it out to keep that",
                 )
                 continue
-            found[f"keep_{name}"] = value
+            bounds[f"keep_{name}"] = value
         try:
-            encode.write_bounds(self._folder, found)
+            encode.write_bounds(self._folder, bounds)
         except OSError as err:
             if is_foreign(err):
                 raise

@@ -281,16 +281,16 @@ def _attributes(config: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(config, (str, bytes, int, float, complex, Sequence, Set)) or hasattr(config, "dtype"):
         return None
     kind = config if isinstance(config, type) else type(config)
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
         for name, value in vars(base).items():
             if isinstance(value, type) and value.__qualname__ == f"{base.__qualname__}.{name}":
-                found[name] = dict(_attributes(value) or ())
+                attributes[name] = dict(_attributes(value) or ())
             elif not callable(value) and not hasattr(type(value), "__get__"):
-                found[name] = value
+                attributes[name] = value
     if not isinstance(config, type):
-        found.update(getattr(config, "__dict__", {}))
-    return [(n, v) for n, v in found.items() if n[:1] != "_" and type(v).__name__ != "module"] or None
+        attributes.update(getattr(config, "__dict__", {}))
+    return [(n, v) for n, v in attributes.items() if n[:1] != "_" and type(v).__name__ != "module"] or None
 
 
 def _is_enum(value: Any) -> bool:

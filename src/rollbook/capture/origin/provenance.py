@@ -56,7 +56,7 @@ def collect(
     """
     environ = os.environ if environ is None else environ
     command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
-    found: dict[str, Any] = {}
+    origin: dict[str, Any] = {}
     problems: dict[str, str] = {}
     parts: dict[str, Callable[[], Any]] = {
         "host": _host,
@@ -74,13 +74,13 @@ def collect(
     }
     for name, part in parts.items():
         try:
-            found[name] = part()
+            origin[name] = part()
         except Exception as err:  # each part is worth having without the others
-            found[name] = None
+            origin[name] = None
             problems[name] = f"{type(err).__name__}: {err}"[:200]
     if problems:
-        found["problems"] = problems
-    return found
+        origin["problems"] = problems
+    return origin
 
 
 def command_line(command: Sequence[str]) -> list[str]:
@@ -104,7 +104,7 @@ def command_line(command: Sequence[str]) -> list[str]:
 
 def packages() -> dict[str, str]:
     """Installed distribution -> version, from the names of the metadata folders (reading 300 of them takes 0.2 s)."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for place in dict.fromkeys(sys.path):
         try:
             entries = list(os.scandir(place or "."))
@@ -117,20 +117,20 @@ def packages() -> dict[str, str]:
             name, _, version = stem.partition("-")
             version = version.partition("-py")[0] if kind == ".egg-info" else version
             if name and version:
-                found.setdefault(name.lower().replace("_", "-"), version)
-    return dict(sorted(found.items()))
+                versions.setdefault(name.lower().replace("_", "-"), version)
+    return dict(sorted(versions.items()))
 
 
 def gpus() -> list[dict[str, Any]]:
     """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
-    found: list[dict[str, Any]] = []
+    devices: list[dict[str, Any]] = []
     root = "/proc/driver/nvidia/gpus"
     if os.path.isdir(root):
         for bus in sorted(os.listdir(root)):
             with open(os.path.join(root, bus, "information"), encoding="utf-8", errors="replace") as file:
                 facts = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in file)}
-            found.append({"name": facts.get("Model", "NVIDIA GPU"), "bus": bus})
-        return found
+            devices.append({"name": facts.get("Model", "NVIDIA GPU"), "bus": bus})
+        return devices
     if os.path.exists("/dev/dxg") or sys.platform == "win32":  # no /proc entry under WSL and Windows
         answer = _run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], 5.0)
         return [{"name": line.strip()} for line in (answer or "").splitlines() if line.strip()]
@@ -139,8 +139,8 @@ def gpus() -> list[dict[str, Any]]:
         name = os.path.join(cards, card, "device", "product_name")  # amdgpu
         if "-" not in card and os.path.exists(name):
             with open(name, encoding="utf-8", errors="replace") as file:
-                found.append({"name": file.read().strip() or card})
-    return found
+                devices.append({"name": file.read().strip() or card})
+    return devices
 
 
 def _host() -> str:

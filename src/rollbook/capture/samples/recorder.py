@@ -123,9 +123,9 @@ class SampleLog:
         Returns:
           Which items are new. After a failure (counted) all count as seen.
         """
-        found = _listed(items)
+        listed = _listed(items)
         try:
-            return self._log(recorder, found, ids, group, columns)
+            return self._log(recorder, listed, ids, group, columns)
         except LoggingFailed:
             raise
         except Exception as err:
@@ -137,7 +137,7 @@ class SampleLog:
                 f"log_samples() failed with {type(err).__name__}: {err}; training is not affected, (part of) this "
                 "batch is missing from the run",
             )
-            return LoggedSamples([False] * len(found), [""] * len(found), self._batch)
+            return LoggedSamples([False] * len(listed), [""] * len(listed), self._batch)
 
     def _log(
         self, recorder: Recorder, items: list[Any], ids: Any, group: Any, columns: Mapping[str, Any]
@@ -291,23 +291,23 @@ class SampleLog:
                 self._odd_column(name, value)
                 return None
             return [kept] * n
-        found = []
+        cells = []
         for one in value:
             kept = plain(one)
             if kept is UNSTORABLE:
                 self._odd_column(name, one)
                 kept = None
-            found.append(kept.tolist() if hasattr(kept, "tolist") else kept)
-        return found if len(found) == n else self._fitted(name, found, n)
+            cells.append(kept.tolist() if hasattr(kept, "tolist") else kept)
+        return cells if len(cells) == n else self._fitted(name, cells, n)
 
-    def _fitted(self, name: str, found: list[Any], n: int) -> list[Any]:
+    def _fitted(self, name: str, cells: list[Any], n: int) -> list[Any]:
         self._run.count(
             "sample_columns",
             1,
-            f"log_samples({name}=…) has {len(found)} values for {n} items; what fits was kept, the rest is "
-            f"{'left out' if len(found) > n else 'empty'}",
+            f"log_samples({name}=…) has {len(cells)} values for {n} items; what fits was kept, the rest is "
+            f"{'left out' if len(cells) > n else 'empty'}",
         )
-        return found[:n] + [None] * (n - len(found))
+        return cells[:n] + [None] * (n - len(cells))
 
     def _odd_column(self, name: str, value: Any) -> None:
         self._run.count(
