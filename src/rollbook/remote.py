@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Origin", "backlog", "begin", "check_remote", "is_address", "origin_of", "parts_of", "run_and_place"]
+__all__ = ["Origin", "backlog", "begin", "check_remote", "end", "is_address", "origin_of", "parts_of", "run_and_place"]
 
 _SCHEMES = {
     "s3": "s3",
@@ -129,21 +129,23 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
     """
     url = check_remote(url)
     path = _path(folder)
+    own = os.path.dirname(path)
     known = origin_of(folder)
     if known is not None and known.url == url and known.home == home:
         return known
-    if known is not None:
-        id = known.id
+    former = known or _origin_in(os.path.join(own, _OFF))
+    if former is not None:
+        id = former.id
     else:
         import socket
 
         name = "".join(c if c.isalnum() or c == "-" else "-" for c in (host or socket.gethostname()))[:40] or "host"
         id = f"{name}-{os.urandom(4).hex()}"
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    if known is not None and known.url != url:
-        for name in ("shipped.json", "checksums.json"):
+    os.makedirs(own, exist_ok=True)
+    if former is None or former.url != url:  # what was said of another place is not true of this one
+        for name in ("shipped.json", "shipped-names.json"):
             try:
-                os.unlink(os.path.join(os.path.dirname(path), name))
+                os.unlink(os.path.join(own, name))
             except FileNotFoundError:
                 continue
     content = {"origin": id, "url": url, "home": home}
@@ -169,7 +171,27 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
 
 def origin_of(folder: str | os.PathLike[str]) -> Origin | None:
     """What a run's folder says about where it is shipped; None if it is not."""
-    said = read_json(_path(folder))
+    return _origin_in(_path(folder))
+
+
+def end(folder: str | os.PathLike[str]) -> None:
+    """Say that a run's folder is not shipped any more. What is in the place stays.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    path = _path(folder)
+    try:
+        os.replace(path, os.path.join(os.path.dirname(path), _OFF))
+    except FileNotFoundError:
+        return
+
+
+_OFF = "ship.off"
+
+
+def _origin_in(path: str) -> Origin | None:
+    said = read_json(path)
     id, url = said.get("origin"), said.get("url")
     if not isinstance(id, str) or not isinstance(url, str) or not _BUCKET.fullmatch(id):
         return None

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from stores import Moto, Proxy, aws
+from stores import Azurite, Moto, Proxy, aws, azure
 
 numbers = itertools.count()
 
@@ -41,3 +41,23 @@ def cache(tmp_path, monkeypatch):
     views.forget()
     yield tmp_path / "cache"
     views.forget()
+
+
+@pytest.fixture(scope="session")
+def azurite():
+    """Azure's emulator, where npm has put it: `npm i azurite`, then on the PATH or as $ROLLBOOK_AZURITE."""
+    program = Azurite.program()
+    if program is None:
+        pytest.skip("azurite-blob is not here: npm i azurite, and name it by $ROLLBOOK_AZURITE")
+    pytest.importorskip("obstore")
+    server = Azurite(program)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def container(azurite, monkeypatch):
+    """The address of an empty container."""
+    name = azurite.container(f"container-{next(numbers)}")
+    with azure(monkeypatch, azurite):
+        yield f"az://{name}/lab"

@@ -7,6 +7,7 @@ what came after it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from rollbook.errors import UnknownKey, did_you_mean
 from rollbook.storage.columns import from_numpy, to_numpy
+from rollbook.storage.places import views
 
 __all__ = [
     "SavedCheckpoint",
@@ -75,7 +77,8 @@ def choose_checkpoint(rows: Iterable[Mapping[str, Any]], which: str, folder: Pat
     kept = {
         identity: row
         for identity, row in kept_checkpoints(rows).items()
-        if row.get("path") and file_of_checkpoint(row, folder).exists()
+        if row.get("path")
+        and (file_of_checkpoint(row, folder).exists() or views.has(folder, str(row["path"]).replace(os.sep, "/")))
     }
     if which in kept:
         return kept[which]
@@ -93,6 +96,7 @@ def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[
         kept = list(kept_checkpoints(rows))
         words = "no checkpoint that is still there has a score" if which == "best" and kept else "there is none"
         raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *kept])}")
+    views.fetch(folder, [str(row["path"]).replace(os.sep, "/")])
     best = choose_checkpoint(rows, "best", folder)
     score = row.get("score")
     return SavedCheckpoint(

@@ -29,6 +29,9 @@ _COMMANDS = {
     "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
     "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
     "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or deserted run."),
+    "push": ("rollbook.cli.places", "Bring a run into an object store."),
+    "pull": ("rollbook.cli.places", "Bring runs out of an object store."),
+    "sync": ("rollbook.cli.places", "Make a run alike here and in its place."),
     "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
 }
 

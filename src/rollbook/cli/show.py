@@ -52,8 +52,21 @@ def summary(book: Book) -> dict[str, Any]:
             for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()
             if isinstance(trouble, dict)
         },
+        "remote": _remote(book),
         "problems": [str(problem) for problem in book.problems()],
     }
+
+
+def _remote(book: Book) -> dict[str, Any]:
+    """Where it is shipped to, or lies, and how far that is."""
+    from rollbook.remote import backlog
+    from rollbook.storage.places.views import address_of, is_view
+
+    if is_view(book.path):
+        url, run = address_of(book.path)
+        return {"address": f"{url}/{run}"}
+    state = backlog(book.path)
+    return {} if state is None else {"url": str(book.info.get("remote") or ""), **state}
 
 
 def _stages(book: Book) -> dict[str, float]:
@@ -137,7 +150,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     click.echo(f"{click.style(title, bold=True)}  {clean(about['id'])}  {clean(about['status'])}{attempts}")
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     click.echo(f"{seed}begun {ago(began)}{took}")
-    click.echo(clean(about["path"]))
+    click.echo(clean(about["remote"].get("address") or about["path"]))
     _print_settings(about["config"], width, everything)
     _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
     whole = sum(took for name, took in about["seconds"].items() if "/" not in name)
@@ -169,6 +182,13 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
             click.echo(f"{len(about['alerts']) - len(shown):,} alerts before these: --all shows them")
         for alert in shown:
             click.echo(f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}")
+    place = about["remote"]
+    if place.get("url"):
+        state = "all is there" if place.get("done") else "nothing has gone yet"
+        if place.get("waiting_files"):
+            since = f", since {ago(place.get('since'))}" if place.get("since") else ""
+            state = f"{place['waiting_files']:,} files ({place['waiting_bytes']:,} bytes) wait here{since}"
+        remark(f"remote: {clean(place['url'])}: {state}" + (f": {clean(place['words'])}" if place.get("words") else ""))
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")
     for problem in about["problems"]:

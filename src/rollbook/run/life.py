@@ -9,6 +9,7 @@ from rollbook.clocks import now
 from rollbook.files import write_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.lane import Receipt
+from rollbook.remote import backlog
 from rollbook.run import ending
 from rollbook.run.current import opened
 
@@ -107,9 +108,27 @@ def end(run: Run, status: str) -> None:
             raise
         run.writer.failed("seal", err)
     run.hear_of_sinks()
+    _say_what_waits(run)
     if run.page_due:
         run.write_about()
     ending.forget(run)
+
+
+def _say_what_waits(run: Run) -> None:
+    """Of a run that is shipped: what is not in its place yet. Its keeper goes on, and `rollbook push` does the rest."""
+    if not run.writer.main or not run.about.get("remote"):
+        return
+    state = backlog(run.folder)
+    if state is None or (state.get("done") and state.get("final")):
+        return
+    files, size = state.get("waiting_files"), state.get("waiting_bytes")
+    waits = f"{files} files ({size:,} bytes) wait" if files and isinstance(size, int) else "not everything has gone yet"
+    why = f": {state['words']}" if state.get("words") else ""
+    run.count(
+        "remote",
+        message=f"{run.about['remote']}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
+        f"rest with: rollbook push {run.folder}",
+    )
 
 
 def _let_keeper_finish(run: Run) -> None:

@@ -10,7 +10,7 @@ import sys
 
 from rollbook.errors import BadInput
 from rollbook.foreign import is_foreign
-from rollbook.remote import begin, check_remote, origin_of
+from rollbook.remote import begin, check_remote, end, origin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["asked_place", "check_place", "place_to_go_on", "settle_place"]
 
 _SECONDS = 30.0
+_PATIENCE = 8.0
+"""How long a look at the place may take, and for how long a call is tried again where there is no answer."""
 
 
 def asked_place(remote: Any) -> str | bool | None:
@@ -70,7 +72,9 @@ def check_place(url: str | bool, run: str, nonce: str, folder: str | None, takes
 
         installed("obstore", extra="cloud", why=f"remote={url!r}")
     origin = origin_of(folder) if folder is not None else None
-    said = _ask([url, run, nonce, origin.id if origin is not None else "", "takeover" if takes_over else ""])
+    said = _ask(
+        [url, run, nonce, origin.id if origin is not None else "", str(_PATIENCE), "takeover" if takes_over else ""]
+    )
     if said is None:
         return
     kind, words = said
@@ -125,7 +129,5 @@ def settle_place(folder: str, url: str | bool | None) -> None:
     """
     if isinstance(url, str):
         begin(folder, url, home=True)
-    elif origin_of(folder) is not None:
-        os.replace(
-            os.path.join(folder, "data", "keeper", "ship.json"), os.path.join(folder, "data", "keeper", "ship.off")
-        )
+    else:
+        end(folder)

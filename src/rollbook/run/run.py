@@ -16,6 +16,7 @@ from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.recovery import Turns
+from rollbook.remote import backlog
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
 
@@ -501,7 +502,8 @@ class Run(Scope):
         """What rollbook cost this process so far and what it refused or dropped, by cause.
 
         Keys: rows, seconds (of the callers' time), microseconds_per_row (their mean), pending (device values),
-        media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count}.
+        media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count},
+        remote (of a run that is shipped: how far that is, see `rollbook.remote.backlog`).
         """
         rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
         media = self._parts.get("media")
@@ -512,6 +514,7 @@ class Run(Scope):
             "pending": len(self.writer.device_values.numbers),
             "media": media.bill() if media is not None else {},
             "drops": dict(self.writer.bill.counts),
+            "remote": backlog(self._folder) or {},
             "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
         }
 

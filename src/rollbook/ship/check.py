@@ -1,6 +1,6 @@
 """Look whether a place can be used for a run: what `init` asks, in a process of its own. Answers in JSON on stdout.
 
-python -m rollbook.ship.check URL PROJECT/RUN NONCE ORIGIN [takeover]
+python -m rollbook.ship.check URL PROJECT/RUN NONCE ORIGIN PATIENCE [takeover]
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
-    url, run, nonce, origin, *more = sys.argv[1:] if arguments is None else arguments
+    url, run, nonce, origin, patience, *more = sys.argv[1:] if arguments is None else arguments
     said: dict[str, object] = {"ok": True}
     try:
-        check(url, run, nonce, origin, takes_over="takeover" in more)
+        check(url, run, nonce, origin, takes_over="takeover" in more, patience=float(patience))
     except RollbookError as err:
         said = {"ok": False, "error": type(err).__name__, "words": str(err)}
     sys.stdout.write(json.dumps(said))

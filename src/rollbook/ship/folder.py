@@ -51,7 +51,14 @@ class Report:
         return f"shipped {self.pieces} pieces ({self.bytes:,} bytes){swept}; {self.files} files are in the store"
 
 
-def push(run: str | os.PathLike[str], url: str | None = None, *, final: bool = True, patience: float = 40.0) -> Report:
+def push(
+    run: str | os.PathLike[str],
+    url: str | None = None,
+    *,
+    final: bool = True,
+    patience: float = 40.0,
+    anew: bool = False,
+) -> Report:
     """Bring what a run's folder holds into its place, as far as it is not there.
 
     Args:
@@ -59,12 +66,13 @@ def push(run: str | os.PathLike[str], url: str | None = None, *, final: bool = T
       url: the place; needed once, for a run that was begun without `remote=`.
       final: also what is worth shipping only when the run is over, such as log/.
       patience: seconds that a call is tried again for.
+      anew: also where the run was removed from its place.
     Raises:
       PlaceError: the place cannot be used, or gives no answer. RunExists: another run of that name lies there.
       NotARun: the folder is no run, or nothing says where to ship it.
     """
     folder = os.path.abspath(os.fspath(run))
-    about = manifest.read(folder)
+    manifest.read(folder)
     if url is not None:
         begin(folder, url, home=True)
     origin = origin_of(folder)
@@ -81,7 +89,10 @@ def push(run: str | os.PathLike[str], url: str | None = None, *, final: bool = T
             if time.monotonic() >= until:
                 raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
-        return _Shipment(folder, origin, about, final, patience).run()
+        shipment = _Shipment(folder, origin, final, patience)
+        if anew:
+            shipment.before.pop("known", None)
+        return shipment.run()
     finally:
         os.close(fd)
 
@@ -89,8 +100,8 @@ def push(run: str | os.PathLike[str], url: str | None = None, *, final: bool = T
 class _Shipment:
     """One go. Whatever happens, shipped.json says how far things are."""
 
-    def __init__(self, folder: str, origin: Origin, about: dict[str, Any], final: bool, patience: float) -> None:
-        self.folder, self.origin, self.about, self.final = folder, origin, about, final
+    def __init__(self, folder: str, origin: Origin, final: bool, patience: float) -> None:
+        self.folder, self.origin, self.final = folder, origin, final
         self.patience = patience
         self.state_path = os.path.join(folder, "data", "keeper", "shipped.json")
         self.before = read_json(self.state_path)

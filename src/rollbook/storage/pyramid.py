@@ -27,6 +27,7 @@ import pyarrow as pa
 from rollbook.journal.files import open_regular
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.layout import data_folder, replace_file
+from rollbook.storage.places import views
 
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter", "pyramid_path"]
 
@@ -194,6 +195,9 @@ class Pyramid:
 
     def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
         self.path = path
+        self._is_view = views.is_view(path)
+        if self._is_view:
+            views.ensure(path, footer=True)
         with open(open_regular(path), "rb") as file:
             size = file.seek(0, os.SEEK_END)
             if size < _TAIL.size:
@@ -202,6 +206,8 @@ class Pyramid:
             offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
             if magic != _MAGIC or offset + length + _TAIL.size != size:
                 raise ValueError(f"{path} is not a pyramid")
+            if self._is_view:
+                views.ensure(path, [(offset, size)])
             file.seek(offset)
             text = file.read(length)
         if zlib.crc32(text) != crc:
@@ -229,6 +235,8 @@ class Pyramid:
         places = [(self.axes + self.keys).index(name) for name in columns]
         n_columns = len(self.axes) + len(self.keys)
         parts: list[list[NDArray]] = [[] for _ in columns]
+        if self._is_view:
+            self._have(places, level, blocks)
         with open(open_regular(self.path), "rb", buffering=0) as file:
             for block in blocks:
                 offset, rows = self._blocks[block]
@@ -243,3 +251,15 @@ class Pyramid:
                     dtype = "<i8" if place < len(self.axes) else "<f8"
                     part.append(np.frombuffer(data, dtype=dtype).reshape(5, sizes[own]))
         return [np.concatenate(part, axis=1) if part else np.zeros((5, 0)) for part in parts]
+
+    def _have(self, places: Sequence[int], level: int, blocks: Sequence[int]) -> None:
+        """Of a pyramid in a store: bring what `read` reads into the cache."""
+        n_columns = len(self.axes) + len(self.keys)
+        ranges = []
+        for block in blocks:
+            offset, rows = self._blocks[block]
+            sizes = level_sizes(rows)
+            own = min(level, len(sizes) - 1)
+            base = offset + sum(sizes[:own]) * n_columns * 40
+            ranges += [(base + place * sizes[own] * 40, base + (place + 1) * sizes[own] * 40) for place in places]
+        views.ensure(self.path, ranges)

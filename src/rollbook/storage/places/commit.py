@@ -412,12 +412,14 @@ class Commits:
         self,
         choose: Callable[[Manifest], Collection[str]],
         join: Callable[[dict[str, Any]], list[LocalFile]],
+        elsewhere: Collection[Cover] = (),
     ) -> Steps[bool]:
         """Put fewer and larger pieces in place of some; False if that was in vain.
 
         Args:
           choose: which names of the manifest.
           join: {name: Stored} -> files that hold the same rows together.
+          elsewhere: rows that other origins have shipped.
         """
         manifest, etag = yield from self.manifest()
         chosen = list(choose(manifest))
@@ -430,8 +432,13 @@ class Commits:
         before = [cover for path in chosen for cover in manifest.files[path].covers]
         if not contain([cover for file in files for cover in file.covers], before):
             raise Damaged(f"what was merged of {self.manifest_key} lacks rows; it is not used")
-        sent = yield from self._upload(files)
         rest = {path: one for path, one in manifest.files.items() if path not in chosen}
+        beyond = left_of((cover for file in files for cover in file.covers), held_by(before))
+        if overlap(beyond, [*elsewhere, *(cover for one in rest.values() for cover in one.covers)]):
+            return False  # what lies between the chosen ones has rows of its own
+        if any(file.path in rest for file in files):
+            return False
+        sent = yield from self._upload(files)
         new = {**rest, **{path: one for (path, _), one in sent.items()}}
         return (yield from self._replace(Manifest(manifest.epoch, new, manifest.about), etag)) is not None
 

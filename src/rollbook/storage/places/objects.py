@@ -164,7 +164,7 @@ class ObjectPlace:
             return CredentialsExpired(
                 f"{where}. Get a new token and set the same variables again; nothing is lost meanwhile"
             )
-        if code in _REGION or status in ("301", "307"):
+        if code in _REGION or status in ("301", "307") or "Received redirect" in text:
             return WrongRegion(
                 f"{where}. The bucket {self._bucket!r} is in another region: set AWS_REGION to that of the bucket"
             )

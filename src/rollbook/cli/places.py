@@ -1,0 +1,91 @@
+"""`rollbook push`, `rollbook pull`, `rollbook sync`: runs between this machine and a place."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import dir_option, find_folder
+from rollbook.cli.output import clean, remark
+
+
+@click.command()
+@click.argument("run")
+@click.argument("url", required=False)
+@dir_option
+@click.option("--anew", is_flag=True, help="Also where the run was removed from its place.")
+def push(run: str, url: str | None, root: str, anew: bool) -> None:
+    """Bring a run into a place, such as s3://bucket/prefix, as far as it is not there.
+
+    Interrupt and repeat it as you like: what is there is not sent again. URL is needed once; a run that was begun with
+    remote= knows it.
+
+    \b
+    Examples:
+      rollbook push last s3://bucket/lab
+      rollbook push cartpole/ppo
+    """
+    from rollbook.ship.folder import push as push_folder
+
+    folder = find_folder(run, root)
+    report = push_folder(folder, url, anew=anew)
+    remark(f"{clean(folder)}: {report}")
+
+
+@click.command()
+@click.argument("url")
+@dir_option
+def pull(url: str, root: str) -> None:
+    """Bring runs out of a place: all of it, a project, or one run. What agrees with its checksum here does not come
+    again.
+
+    \b
+    Examples:
+      rollbook pull s3://bucket/lab/cartpole/ppo-k3v9x2ab
+      rollbook pull s3://bucket/lab --dir runs
+    """
+    from rollbook.runs.remote import open_address, root_of
+    from rollbook.ship.pull import pull as pull_run
+    from rollbook.storage.places.views import address_of
+
+    runs = open_address(url)
+    place, _ = root_of(url)
+    for row in runs.rows():
+        _, run = address_of(str(row["path"]))
+        remark(f"{clean(run)}: {pull_run(place, run, root)}")
+    for problem in runs.problems:
+        remark(clean(problem))
+    raise SystemExit(1 if runs.problems else 0)
+
+
+@click.command()
+@click.argument("run")
+@click.argument("url", required=False)
+@dir_option
+@click.option(
+    "--merge", is_flag=True, help="Also put small pieces together in the place, and delete what nothing names."
+)
+def sync(run: str, url: str | None, root: str, merge: bool) -> None:
+    """Make a run alike here and in its place: what is missing there goes, what is missing here comes. Deletes nothing
+    here.
+
+    \b
+    Examples:
+      rollbook sync last
+      rollbook sync cartpole/ppo s3://bucket/lab --merge
+    """
+    from rollbook.remote import origin_of, run_and_place
+    from rollbook.ship.folder import push as push_folder
+    from rollbook.ship.merging import tidy
+    from rollbook.ship.pull import pull as pull_run
+    from rollbook.storage.places import open_place
+
+    folder = find_folder(run, root)
+    remark(f"{clean(folder)}: {push_folder(folder, url)}")
+    origin = origin_of(folder)
+    assert origin is not None
+    place, name = open_place(origin.url), run_and_place(folder)
+    import os
+
+    remark(f"{clean(name)}: {pull_run(place, name, os.path.dirname(os.path.dirname(folder)))}")
+    if merge:
+        remark(f"{clean(name)}: {tidy(place, name)}")

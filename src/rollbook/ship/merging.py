@@ -1,0 +1,140 @@
+"""Fewer and larger pieces in a place, and none that nothing names: what can be done for a run from anywhere.
+
+The pieces of an origin that are small are fetched into a folder of their own, merged as sealing merges them, and put in
+place of the small ones (`Commits.merge`). Whoever ships meanwhile wins; then it was in vain, and harmless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from rollbook.ship.folder import sweep_steps
+from rollbook.ship.snapshot import Snapshots, another_name
+from rollbook.storage.layout import PartName
+from rollbook.storage.places import Place, perform
+from rollbook.storage.places.commit import Commits, LocalFile, Manifest
+from rollbook.storage.places.covers import Cover
+from rollbook.storage.places.steps import Away, Unknown
+
+__all__ = ["SMALL_BYTES", "Tidied", "merge_small", "tidy"]
+
+SMALL_BYTES = 4 * 1024 * 1024
+"""Pieces below this are merged with others of their table, where there are others."""
+
+_AT_ONCE = 64 * 1024 * 1024
+_FEW = 2
+
+
+class Tidied:
+    """What was done: pieces that became part of others, and pieces that were deleted."""
+
+    def __init__(self) -> None:
+        self.merged = self.swept = 0
+
+    def __str__(self) -> str:
+        return f"merged {self.merged} small pieces, deleted {self.swept} that nothing names"
+
+
+def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
+    """Merge the small pieces of all origins of a run, and sweep them.
+
+    Args:
+      run: <project>/<run>.
+      grace: seconds that Parquet pieces which are not named any more stay for programs that hold a list of files.
+    Raises:
+      PlaceError: the place cannot be used.
+    """
+    report = Tidied()
+    try:
+        origins = perform(Commits(f"{run}/", "").origins(), place)
+        for id in origins:
+            commits = Commits(f"{run}/", id, another=another_name)
+            elsewhere = [c for other in origins if other != id for f in origins[other].files.values() for c in f.covers]
+            report.merged += merge_small(place, commits, elsewhere)
+            report.swept += perform(sweep_steps(commits, grace=grace), place)
+    except (Away, Unknown) as err:
+        from rollbook.errors import PlaceAway
+
+        raise PlaceAway(f"{place.url}: {err or 'no answer'}") from None
+    return report
+
+
+def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
+    """Merge the small pieces of an origin, table by table; how many became part of others."""
+    manifest, _ = perform(commits.manifest(), place)
+    done = 0
+    for group in groups_of(manifest):
+        with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
+            steps = commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere)
+            done += len(group) if perform(steps, place) else 0
+    return done
+
+
+def _still_there(group: list[str], manifest: Manifest) -> list[str]:
+    return group if all(path in manifest.files for path in group) else []
+
+
+def groups_of(manifest: Manifest) -> list[list[str]]:
+    """Names of small parts, those of a table together: of each stream neighbours without a larger one between them."""
+    streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
+    shared: dict[str, list[str]] = {}
+    for path, one in sorted(manifest.files.items()):
+        if len(one.covers) > 1 and path.endswith(".parquet"):
+            if one.stored < SMALL_BYTES:
+                shared.setdefault(one.covers[0][0], []).append(path)
+        elif one.covers:
+            streams.setdefault(one.covers[0][:4], []).append((one.covers[0][4], path))
+    tables = {table: list(paths) for table, paths in shared.items()}
+    for (table, *_), parts in streams.items():
+        if table not in ("fills", "marks"):
+            tables.setdefault(table, []).extend(_longest_run(manifest, [path for _, path in sorted(parts)]))
+    found: list[list[str]] = []
+    for paths in tables.values():
+        size = sum(manifest.files[path].size for path in paths)
+        if len(paths) >= _FEW and size <= _AT_ONCE:
+            found.append(paths)
+    return found
+
+
+def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
+    """The longest stretch of small parts; a stream of which all is small goes whole."""
+    best: list[str] = []
+    run: list[str] = []
+    for path in paths:
+        one = manifest.files[path]
+        run = [*run, path] if path.endswith(".parquet") and one.stored < SMALL_BYTES else []
+        if sum(manifest.files[each].size for each in run) > _AT_ONCE // 8:
+            run = run[1:]
+        best = run if len(run) > len(best) else best
+    return best
+
+
+def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
+    """The parts, merged in a folder as those of a finished run are."""
+    from rollbook.seal.merge import merge
+
+    for path, stored in got.items():
+        target = os.path.join(folder, "run", *path.split("/"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as part:
+            part.write(stored.data)
+    problems: list[str] = []
+    merge(os.path.join(folder, "run"), final=True, problems=problems)
+    files = []
+    for path, file in Snapshots(os.path.join(folder, "run")).look().files.items():
+        if PartName.parse(path.rpartition("/")[2]) is not None:
+            data = file.source()
+            if not isinstance(data, bytes):
+                with open(data, "rb") as whole:
+                    data = whole.read()
+            name = path
+            if name.rpartition("/")[2].startswith("merged."):  # numbers of folders mean nothing here
+                digits = int(hashlib.sha256(data).hexdigest()[:7], 16)
+                name = f"{path.rpartition('/')[0]}/merged.{1_000_000 + digits}.parquet"
+            files.append(file._replace(path=name, source=partial(bytes, data)))
+    return files

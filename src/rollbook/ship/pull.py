@@ -1,0 +1,170 @@
+"""Bringing runs out of a place into folders of this machine. Resumable; what does not agree with its checksum is
+refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+from rollbook import manifest
+from rollbook.errors import Damaged, PlaceAway, RunExists
+from rollbook.files import write_json
+from rollbook.remote import origin_of
+from rollbook.ship.pages import page_of
+from rollbook.ship.snapshot import Snapshots
+from rollbook.storage.places import Place, perform
+from rollbook.storage.places.commit import Commits, Manifest, NotShipped
+from rollbook.storage.places.covers import are_inside, held_by
+from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
+from rollbook.storage.places.views import check_file, laid_out
+
+__all__ = ["Pulled", "pull"]
+
+_AT_ONCE = 16
+_MOST_TRIES = 5
+
+
+class Pulled:
+    """What a pull did: files and bytes that came, and files that were here already."""
+
+    def __init__(self) -> None:
+        self.files = self.bytes = self.there = 0
+
+    def __str__(self) -> str:
+        return f"{self.files} files came ({self.bytes:,} bytes), {self.there} were here"
+
+
+def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
+    """Bring a run into <root>/<project>/<run>, as far as it is not there. Nothing of that folder is deleted; rows that
+    it has in other files do not come again.
+
+    Args:
+      run: <project>/<run>.
+      root: where runs lie here.
+    Raises:
+      RunExists: another run has that folder. Damaged: a piece is not what its manifest says.
+      PlaceAway: no answer; what came stays, and the next pull goes on from there.
+    """
+    folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
+    report = Pulled()
+    page: bytes | None = None
+    try:
+        for turn in range(_MOST_TRIES):
+            page, manifests = perform(_look(f"{run}/"), place)
+            if page is None:
+                raise Damaged(f"{place.url}: {run!r} has no run.json")
+            _check_same(folder, run, page)
+            if _fetch_all(place, run, folder, manifests, report):
+                break
+            if turn == _MOST_TRIES - 1:
+                raise PlaceAway(f"{place.url}: pieces of {run!r} keep moving; try again")
+    except (Away, Unknown, NotShipped) as err:
+        raise PlaceAway(f"{place.url}: {err or 'no answer'}") from None
+    assert page is not None
+    _keep_page(folder, page)
+    origin = origin_of(folder)
+    covers = [
+        cover
+        for id, one in manifests.items()
+        if origin is None or id != origin.id
+        for file in one.files.values()
+        for cover in file.covers
+    ]
+    if covers:
+        os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
+        write_json(os.path.join(folder, "data", "keeper", "pulled.json"), {"url": place.url, "covers": covers})
+    return report
+
+
+def _look(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
+    manifests = yield from Commits(base, "").origins()
+    try:
+        page = yield Get(f"{base}run.json")
+    except Missing:
+        return None, manifests
+    return page.data, manifests
+
+
+def _check_same(folder: str, run: str, page: bytes) -> None:
+    here = manifest.look(folder)
+    if here and here.get("nonce") != page_of(page).get("nonce"):
+        raise RunExists(f"{folder} is another run than {run!r} in the place. Pull into another folder with --dir")
+
+
+def _keep_page(folder: str, page: bytes) -> None:
+    """run.json comes last: a folder that has one has everything. A later life that is here stays."""
+    with manifest.ManifestLock(folder if os.path.isdir(os.path.join(folder, "data")) else None):
+        here, there = manifest.look(folder), page_of(page)
+        if here and manifest.newest(here).get("n", 0) > max(
+            (e.get("n", 0) for e in there.get("attempts") or () if isinstance(e, dict)), default=0
+        ):
+            return
+        if here and origin_of(folder) is not None:  # it is written here
+            return
+        write_json(manifest.path_of(folder), json.loads(page), durable=True, indent=1)
+
+
+def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
+    """Everything that the manifests name; False where a piece has gone, so that they have to be read again."""
+    snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
+    local = snapshots.look().files if snapshots is not None else {}
+    held = held_by(cover for file in local.values() for cover in file.covers)
+    covers = {one.sha256: one.covers for each in manifests.values() for one in each.files.values()}
+    is_ours = origin_of(folder) is not None
+    wanted: dict[str, Any] = {}
+    for path, one in laid_out(manifests).items():
+        here = local.get(path)
+        rows = covers.get(one[3], ())
+        if (here is not None and (here.sha256 == one[3] or is_ours)) or (rows and are_inside(rows, held)):
+            report.there += 1
+            continue
+        if _is_there(os.path.join(folder, *path.split("/")), one):
+            report.there += 1
+            continue
+        wanted[path] = one
+    if snapshots is not None:
+        snapshots.keep()
+    paths = sorted(wanted, key=lambda path: (path.startswith("data/journal/"), path))
+    for start in range(0, len(paths), _AT_ONCE):
+        if not _fetch_some(
+            place, run, folder, {path: wanted[path] for path in paths[start : start + _AT_ONCE]}, report
+        ):
+            return False
+    return True
+
+
+def _is_there(path: str, one: Any) -> bool:
+    try:
+        if os.path.getsize(path) != one[1]:
+            return False
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == str(one[3])
+    except OSError:
+        return False
+
+
+def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], report: Pulled) -> bool:
+    targets = {path: os.path.join(folder, *path.split("/")) for path in wanted}
+    for target in targets.values():
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    answers = perform(_gets([(f"{run}/{one[0]}", f"{targets[path]}.pull.tmp") for path, one in wanted.items()]), place)
+    moved = False
+    for (path, one), answer in zip(wanted.items(), answers, strict=True):
+        beside = f"{targets[path]}.pull.tmp"
+        if isinstance(answer, Missing):
+            moved = True
+        elif isinstance(answer, Exception):
+            raise answer
+        else:
+            check_file(beside, one)
+            os.replace(beside, targets[path])
+            report.files += 1
+            report.bytes += int(one[1])
+    return not moved
+
+
+def _gets(keys: list[tuple[str, str]]) -> Steps[list[Any]]:
+    answers: list[Any] = yield [Get(key, into) for key, into in keys]
+    return answers
