@@ -36,6 +36,12 @@ export function tickText(x: number, kind: AxisKind, span: number): string {
 
 /** Grid lines and the texts at both axes. */
 export function drawAxes(pen: Pen, axes: Axes, box: Box, look: Palette): void {
+  drawGrid(pen, axes, box, look);
+  drawXTexts(pen, axes, box, look);
+}
+
+/** Grid lines and the texts at the y-axis: what stays as it is while a hand moves x. */
+export function drawGrid(pen: Pen, axes: Axes, box: Box, look: Palette): void {
   const at = project(axes, box);
   const rows = Math.max(2, Math.floor((box.bottom - box.top) / 36));
   const ys = axes.yLog ? ticks.log(axes.y0, axes.y1, rows) : ticks.linear(axes.y0, axes.y1, rows);
@@ -61,7 +67,6 @@ export function drawAxes(pen: Pen, axes: Axes, box: Box, look: Palette): void {
   pen.lineTo(box.right, box.bottom + 0.5);
   pen.stroke();
   pen.restore();
-  drawXTexts(pen, axes, box, look);
 }
 
 /** The texts under the x-axis alone: the only part that has to be new in every frame of a gesture. */

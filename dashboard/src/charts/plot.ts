@@ -1,8 +1,8 @@
-/** One chart on the screen: two canvases (frame; curves), a cursor, and the hands on it. Knows arrays, not runs. */
+/** One chart on the screen: three canvases (frame; texts under x; curves), a cursor, and the hands on it. Knows arrays, not runs. */
 
 import { yRange, type Range } from "../data/range.ts";
 import { valueAt } from "../data/lines.ts";
-import { drawAxes, drawLines, drawXTexts } from "./draw.ts";
+import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
 import { hold } from "./gestures.ts";
 import type { Follower, Hub, View } from "./hub.ts";
 import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type Palette } from "./model.ts";
@@ -32,6 +32,8 @@ export class Plot implements Follower {
   /** What the y axis shows at rest. */
   range: Range = { low: 0, high: 1 };
   private readonly frame = document.createElement("canvas");
+  /** The texts under the x-axis: alone on a small canvas, because they alone are new in every frame of a gesture. */
+  private readonly texts = document.createElement("canvas");
   private readonly clip = document.createElement("div");
   private readonly curves = document.createElement("canvas");
   private readonly line = document.createElement("div");
@@ -40,7 +42,9 @@ export class Plot implements Follower {
   private drawn: View | null = null;
   private size = { width: 0, height: 0 };
   private box: Box = { left: 36, top: 8, right: 0, bottom: 0 };
+  /** Near the screen: worth drawing. In sight: worth moving with every frame of a hand. */
   private onScreen = true;
+  private inSight = true;
   private stale = false;
   private readonly drop: (() => void)[] = [];
 
@@ -54,12 +58,15 @@ export class Plot implements Follower {
     this.line.className = "cursorline";
     this.line.hidden = true;
     this.clip.append(this.curves);
-    root.append(this.frame, this.clip, this.line);
+    this.texts.className = "xtexts";
+    root.append(this.frame, this.texts, this.clip, this.line);
     const sizes = new ResizeObserver(() => this.resize());
     sizes.observe(root);
     const sees = new IntersectionObserver((entries) => this.see(entries.at(-1)?.isIntersecting ?? true), { rootMargin: "120px" });
     sees.observe(root);
-    this.drop.push(() => sizes.disconnect(), () => sees.disconnect(), hub.add(this), hold(this));
+    const sights = new IntersectionObserver((entries) => { this.inSight = entries.at(-1)?.isIntersecting ?? true; });
+    sights.observe(root);
+    this.drop.push(() => sizes.disconnect(), () => sees.disconnect(), () => sights.disconnect(), hub.add(this), hold(this));
   }
 
   destroy(): void {
@@ -99,7 +106,8 @@ export class Plot implements Follower {
       return;
     }
     if (exact || !this.drawn) this.exact(view);
-    else this.stretch(view);
+    else if (this.inSight) this.stretch(view);
+    else this.stale = true;
     this.point(this.hub.cursor.peek(), this.line.dataset["here"] === "1");
   }
 
@@ -174,7 +182,10 @@ export class Plot implements Follower {
     this.range = range ?? (yLog ? { low: 0.1, high: 10 } : { low: 0, high: 1 });
     this.drawn = view;
     const axes = this.axes(view);
-    drawAxes(fit(this.frame, this.size.width, this.size.height), axes, this.box, this.look);
+    // Without a value there is no scale: numbers beside an empty grid would be made up.
+    const look = range === null ? { ...this.look, ink3: "transparent" } : this.look;
+    drawGrid(fit(this.frame, this.size.width, this.size.height), axes, this.box, look);
+    this.drawTexts(axes);
     const width = this.box.right - this.box.left;
     this.clip.style.left = `${this.box.left}px`;
     this.clip.style.width = `${width}px`;
@@ -191,14 +202,18 @@ export class Plot implements Follower {
     const at = project(this.axes(view), box);
     const [a, b] = [at.px(this.data.xLog ? Math.max(old.x0, old.x1 * 1e-6) : old.x0), at.px(old.x1)];
     this.curves.style.transform = `translateX(${a}px) scaleX(${(b - a) / box.right})`;
-    const pen = this.frame.getContext("2d");
-    pen?.clearRect(0, this.box.bottom + 2, this.size.width, AXIS);
-    if (pen) drawXTexts(pen, this.axes(view), this.box, this.look);
+    this.drawTexts(this.axes(view));
+  }
+
+  private drawTexts(axes: Axes): void {
+    const pen = fit(this.texts, this.size.width, AXIS);
+    drawXTexts(pen, axes, { ...this.box, bottom: 0 }, this.look);
   }
 
   private blank(): void {
     this.place();
     fit(this.curves, 1, 1);
+    fit(this.texts, 1, 1);
     this.drawn = null;
     const axes = { x0: 0, x1: 1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "number" as const };
     const pen = fit(this.frame, this.size.width, this.size.height);
