@@ -194,6 +194,13 @@ export class Plot implements Follower {
     pen.translate(-this.box.left, 0);
     drawLines(pen, lines, this.data.marks, axes, this.box, this.look);
     if (this.data.ends) this.drawEnds(axes);
+    this.tell(axes);
+  }
+
+  /** What is drawn where, for measurements and tests from outside. */
+  private tell({ x0, x1, y0, y1 }: Axes): void {
+    const { left, right, top, bottom } = this.box;
+    this.root.dataset["drawn"] = [x0, x1, y0, y1, left, right, top, bottom].join(" ");
   }
 
   private stretch(view: View): void {
