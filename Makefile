@@ -11,6 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
 WORKERS ?= 2
+# Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
 
 ifneq ($(UV),)
