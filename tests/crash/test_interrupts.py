@@ -6,9 +6,11 @@ The rule: they come out unchanged and once, no acknowledged row is lost or doubl
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
+import shutil
 import signal
 import time
 from collections import Counter
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -239,6 +242,176 @@ def test_a_checkpoint_that_was_interrupted_leaves_the_others_whole_and_the_next_
     ids = Counter(row["checkpoint_id"][0] for row in rows)
     assert all(ids[checkpoint.id] == 1 for checkpoint in saved)
     say(capsys, "save_checkpoint", interrupts, len(saved))
+
+
+def media_of(run: Any) -> Counter[str]:
+    return Counter(
+        key for frame in read_frames(run.folder) if frame.get("table") == "media" for key in frame["columns"]["key"]
+    )
+
+
+@pytest.mark.parametrize("verb", ["log_image", "log_video", "log_figure"])
+def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
+    open_run: Callable[[], Any], verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(0.2, 0.2)) if verb == "log_figure" else None
+    frames = np.full((2, 2, 2, 3), 64, dtype=np.uint8)
+    pixels = figure or (frames if verb == "log_video" else frames[0])
+    call = getattr(run, verb)
+    call("begun", pixels)
+    event, interrupts, done = 0, 0, ["begun"]
+    reached = True
+    while reached:
+        event += 1 if LONG else 1 if verb == "log_image" else 7
+        error = KINDS[event % len(KINDS)]()
+        reached, _place = interrupt_at(event, error, lambda n=event: call(f"struck{n}", pixels))
+        interrupts += reached
+        done += [] if reached else [f"struck{event}"]
+        call(f"next{event}", pixels)
+        done.append(f"next{event}")
+    rows = media_of(run)
+    assert not [key for key in done if rows[key] != 1]
+    assert max(rows.values()) == 1
+    run.finish()
+    table = run.book.media()
+    assert table.num_rows == len(rows)
+    assert all((run.folder / path).is_file() for path in table["path"].to_pylist())
+    say(capsys, verb, interrupts, len(done))
+
+
+def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
+    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = open_run()
+    event, interrupts, done = 0, 0, {}
+    reached = True
+    while reached:
+        event += 1
+        error = KINDS[event % len(KINDS)]()
+        reached, _place = interrupt_at(event, error, lambda n=event: run.summary.update({f"struck{n}": n}))
+        interrupts += reached
+        done |= {} if reached else {f"struck{event}": event}
+        run.summary[f"next{event}"] = event
+        done[f"next{event}"] = event
+        assert run.log({"i": event}) is None
+    said: dict[str, int] = {}  # what a life that is killed now has said: the marks alone
+    for frame in read_frames(run.folder):
+        said |= frame["values"] if frame.get("mark") == "summary" else {}
+    assert done.items() <= said.items()
+    run.finish()
+    assert done.items() <= run.book.summary.items()
+    assert run.book.summary == dict(run.summary)
+    say(capsys, "summary", interrupts, len(done))
+
+
+@pytest.mark.parametrize("verb", ["restore", "rewind"])
+def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
+    open_run: Callable[[], Any], verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    event = interrupts = rows = 0
+    reached = True
+    while reached:
+        run = open_run()  # a fresh one now and then, for each going back is an attempt
+        for i in range(3):
+            run.log({"i": i}, env_step=i)
+        run.save_checkpoint({"w": [1.0]})
+        go_back = run.restore if verb == "restore" else (lambda run=run: run.rewind(env_step=2))
+        before, number = [0, 1, 2], 10
+        for _ in range(12):
+            run.log({"i": number}, env_step=3)
+            event += 1 if LONG else 61
+            error = KINDS[event % len(KINDS)]()
+            reached, place = interrupt_at(
+                event, error, go_back, ("run/", "journal/", "capture/", "manifest.py", "files.py", "clocks.py")
+            )
+            interrupts += reached
+            run.log({"i": number + 1}, env_step=3)
+            rows += 2
+            shown = run.book.metrics(["i"])["i"].to_pylist()
+            assert shown in ([*before, number + 1], [*before, number, number + 1]), f"struck at {place}"
+            go_back()
+            assert run.book.metrics(["i"])["i"].to_pylist() == before, f"struck at {place}"
+            number += 2
+            if not reached:
+                break
+        everything = Counter(run.book.metrics(["i"], attempts="all")["i"].to_pylist())
+        assert everything == Counter([*before, *range(10, number)])
+        assert len(run.writer.lanes) <= 4
+    say(capsys, verb, interrupts, rows)
+
+
+class SealedAtOnce:
+    """A sealing process that has already done its work."""
+
+    returncode = 0
+
+    def poll(self) -> int:
+        return 0
+
+    def terminate(self) -> None: ...
+
+    def wait(self) -> None: ...
+
+
+def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_next_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.keeper.sealing import Sealing
+
+    def start(sealing: Any, *, final: bool) -> None:
+        sealing._child, sealing.was_final = SealedAtOnce(), final
+
+    # The process that seals is a child; what becomes of a run that is sealed half is the next test.
+    monkeypatch.setattr(Sealing, "_start", start)
+    event = interrupts = 0
+    reached = True
+    errors = []
+    while reached:
+        event += 3 if LONG else 401
+        run = rollbook.init("p", "r", dir=tmp_path / str(event), sinks=["jsonl"], keeper="inline")
+        for i in range(20):
+            run.log({"i": i}, env_step=i)
+        errors.append(KINDS[event % len(KINDS)]())
+        reached, place = interrupt_at(
+            event, errors[-1], run.finish, ("keeper/", "sinks/", "run/", "files.py", "manifest.py", "journal/")
+        )
+        interrupts += reached
+        run.finish()
+        assert run.status == run.book.status == "finished", place
+        assert run.book.metrics(["i"])["i"].to_pylist() == list(range(20)), place
+        lines = [json.loads(line) for path in run.folder.rglob("*.jsonl") for line in path.read_text().splitlines()]
+        assert [line["i"] for line in lines if "i" in line] == list(range(20)), place
+    say(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
+
+
+def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
+    open_run: Callable[[], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.book.book import Book
+    from rollbook.seal.folder import seal
+
+    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    run = open_run()
+    for i in range(40):
+        run.log({"i": i, f"k{i % 3}": 1.0}, env_step=i)
+        run.log_text("words", f"<{i}>")
+    run.finish()
+    event = interrupts = 0
+    reached = True
+    while reached:
+        event += 7 if LONG else 4001
+        folder = tmp_path / f"copy{event}"
+        shutil.copytree(run.folder, folder)
+        reached, place = interrupt_at(event, KeyboardInterrupt(), lambda to=folder: seal(to, final=True))
+        interrupts += reached
+        book = Book(folder)
+        assert book.metrics(["i"])["i"].to_pylist() == list(range(40)), f"before: {place}"
+        seal(folder, final=True)
+        assert book.metrics(["i"])["i"].to_pylist() == list(range(40)), place
+        assert book.text().num_rows == 40, place
+        assert not book.problems(), place
+    say(capsys, "sealing", interrupts, 80 * interrupts)
 
 
 def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(

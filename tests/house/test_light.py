@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import rollbook
+
 HEAVY = {"numpy", "pyarrow", "torch", "pandas", "polars", "duckdb", "rich", "click", "asyncio", "matplotlib"}
 
 
@@ -30,16 +34,28 @@ def test_opening_a_run_and_logging_loads_neither_numpy_nor_pyarrow_nor_torch(tmp
     assert not {"numpy", "pyarrow", "torch"} & loaded_by(code, tmp_path)
 
 
-def test_every_name_in_all_can_be_had() -> None:
-    import rollbook
+@pytest.mark.parametrize("command", ["show", "verify", "episodes", "ls"])
+def test_looking_at_a_run_loads_no_pandas(command: str, tmp_path: Path) -> None:
+    with rollbook.init("light", "run", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+        run.log({"a": 1.0}, env_step=1)
+        run.log_episode(return_=1.0, length=3)
+        run.note("words")
+    place = ["--dir", str(tmp_path / "runs")] if command == "ls" else [str(run.folder)]
+    code = (
+        "import contextlib, io, sys\n"
+        "from rollbook.cli import main\n"
+        f"sys.argv = {['rollbook', command, *place]!r}\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main()\n"
+    )
+    assert "pandas" not in loaded_by(code, tmp_path)
 
+
+def test_every_name_in_all_can_be_had() -> None:
     for name in rollbook.__all__:
         assert getattr(rollbook, name) is not None
 
 
 def test_the_version_is_said_once() -> None:
     from importlib.metadata import version
-
-    import rollbook
 
     assert rollbook.__version__ == version("rollbook")

@@ -60,7 +60,7 @@ def interrupt_at(
         code = frame.f_code
         if not code.co_filename.startswith(wanted) or code.co_name == "<module>":
             return None
-        if event in ("call", "line"):
+        if event in ("call", "line") and not _is_finalizing(frame):
             seen += 1
             if seen == event_number:
                 place = f"{code.co_filename.removeprefix(ROLLBOOK)}:{frame.f_lineno} {code.co_name} ({event})"
@@ -77,12 +77,29 @@ def interrupt_at(
     finally:
         sys.settrace(before)
     if came_out is not None and came_out is not error:
-        raise AssertionError(f"{error!r} was raised at {place}, and {came_out!r} came out") from came_out
+        raise AssertionError(
+            f"{error!r} was raised at {place}, came to {_end_of(error)}, and {came_out!r} came out"
+        ) from came_out
     if place and came_out is None:
-        raise AssertionError(f"{error!r} was raised at {place} and eaten")
+        raise AssertionError(f"{error!r} was raised at {place} and eaten at {_end_of(error)}")
     if came_out is not None:
         came_out.__traceback__ = None
     return bool(place), place
+
+
+def _is_finalizing(frame: FrameType | None) -> bool:
+    """Whether a finalizer is at work: what is raised there, Python itself keeps to itself."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _end_of(error: BaseException) -> str:
+    """The last line that an exception came to."""
+    trace = error.__traceback__
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename.removeprefix(ROLLBOOK)}:{trace.tb_lineno}"
 
 
 @contextlib.contextmanager

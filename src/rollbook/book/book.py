@@ -43,6 +43,7 @@ from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
+from rollbook.foreign import is_foreign
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
@@ -599,7 +600,9 @@ class Book:
         try:
             stat = os.stat(os.path.join(self._folder, "run.json"))
             return stat.st_mtime_ns, stat.st_ino
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return (0, 0)
 
     def _tables(self) -> list[str]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rollbook.book.videos import media_file
 from rollbook.errors import UnknownKey
+from rollbook.foreign import is_foreign
 from rollbook.storage.columns import plain_rows, rows_equal, take_table, to_numpy
 
 TYPE_CHECKING = False
@@ -177,7 +178,9 @@ def _names(evidence: Any, episode_id: str) -> bool:
         return False
     try:
         said = json.loads(evidence)
-    except ValueError:
+    except ValueError as raised:
+        if is_foreign(raised):
+            raise
         return False
     return isinstance(said, dict) and said.get("episode_id") == episode_id
 

@@ -14,6 +14,7 @@ from rollbook import manifest
 from rollbook.book.context import Context
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.tables import read_table
+from rollbook.foreign import is_foreign
 from rollbook.storage.history import Attempts
 
 __all__ = ["MarkedRun", "all_marks", "summary_of"]
@@ -59,7 +60,9 @@ def all_marks(book: MarkedRun) -> list[dict[str, Any]]:
     for mark in marks:
         try:
             said = json.loads(mark["payload"])
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError) as raised:
+            if is_foreign(raised):
+                raise
             said = {}
         mark["payload"] = said if isinstance(said, dict) else {}
     return marks

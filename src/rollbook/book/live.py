@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import open_regular, parse_name
 from rollbook.journal.frame_files import FrameFile
@@ -109,7 +110,9 @@ class LiveSegment:
                 data = segment.all_rows()
                 if segment.head()[0] != self.generation:
                     raise Moved(self.path)
-        except (FileNotFoundError, Damaged):
+        except (FileNotFoundError, Damaged) as raised:
+            if is_foreign(raised):
+                raise
             raise Moved(self.path) from None
         return data
 
@@ -256,9 +259,13 @@ class LiveJournal:
                 segment, seen[path] = self._look(path)
                 if segment is not None:
                     segments[path, segment.generation] = segment
-            except FileNotFoundError:
+            except FileNotFoundError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             except (Damaged, NewerFormat, OSError) as err:
+                if is_foreign(err):
+                    raise
                 if not _just_begun(path):
                     self.problems[path] = str(err)
 
@@ -380,7 +387,9 @@ def _just_begun(path: str) -> bool:
     """Whether a file is so young that its writer may be creating it at this moment."""
     try:
         return time.time() - os.stat(path).st_mtime < 1.0
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return True
 
 
@@ -390,12 +399,16 @@ def _head(path: str) -> tuple[int, int, int]:
         with open(open_regular(path), "rb", buffering=0) as file:
             fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
         return fields[3], fields[4], fields[7]
-    except (OSError, Damaged, struct.error):
+    except (OSError, Damaged, struct.error) as raised:
+        if is_foreign(raised):
+            raise
         return -1, -1, -1
 
 
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return []

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rollbook.book.live import LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.seal.merge import filled
 from rollbook.storage.columns import from_json, rows_equal, take_table, to_numpy
 from rollbook.storage.fills import Fills
@@ -201,7 +202,9 @@ class RunFiles:
         for _ in range(_TRIES):
             try:
                 return work(self._gather(tables))
-            except (Moved, FileNotFoundError):
+            except (Moved, FileNotFoundError) as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             except BadPiece as bad:
                 self._bad.add(bad.path)
@@ -221,6 +224,8 @@ class RunFiles:
             try:
                 fills.add_table(part.meta["writer"], part.read())
             except (Damaged, KeyError) as err:
+                if is_foreign(err):
+                    raise
                 raise BadPiece(part.path, str(err)) from None
         return {table: self._of_table(table, live, fills) for table in tables}
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
@@ -64,14 +65,18 @@ class SealedRows:
                     yield from list(rows)
                     after = seq
                 return
-            except FileNotFoundError:
+            except FileNotFoundError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
 
     def _tables(self) -> list[str]:
         try:
             with os.scandir(data_folder(self._run)) as entries:
                 names = [entry.name for entry in entries if entry.is_dir()]
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return []
         return sorted(n for n in names if n not in HIDDEN_TABLES or n in ("marks", "fills"))
 
@@ -79,7 +84,9 @@ class SealedRows:
         for _ in range(100):
             try:
                 return self._shelf.parts(table)
-            except FileNotFoundError:
+            except FileNotFoundError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
         return []
 

@@ -12,6 +12,7 @@ import stat
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +59,13 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         flags |= getattr(os, name, 0)
     try:
         fd = os.open(path, flags)
-    except FileNotFoundError:
+    except FileNotFoundError as raised:
+        if is_foreign(raised):
+            raise
         raise
     except OSError as err:
+        if is_foreign(err):
+            raise
         if err.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EMLINK):
             raise Damaged(f"{os.fspath(path)} is a link or no file at all; it is not opened") from None
         raise
@@ -97,7 +102,9 @@ class JournalFile:
     def __del__(self) -> None:
         try:
             self.close()
-        except (OSError, AttributeError):
+        except (OSError, AttributeError) as raised:
+            if is_foreign(raised):
+                raise
             return
 
     @contextmanager
@@ -118,8 +125,9 @@ def parse_name(name: str) -> tuple[str, int, int, int] | None:
             return "seg", int(parts[0][1:]), int(parts[1][1:]), int(parts[2])
         if len(parts) == 4 and parts[3] == "log" and parts[0][:1] == "L" and parts[1] == "frames":
             return "log", int(parts[0][1:]), 0, int(parts[2])
-    except ValueError:
-        pass
+    except ValueError as raised:
+        if is_foreign(raised):
+            raise
     return None
 
 
@@ -127,5 +135,7 @@ def names_in(folder: str) -> list[str]:
     """The names in a folder, sorted; none if there is no folder."""
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return []

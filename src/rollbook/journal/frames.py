@@ -107,7 +107,9 @@ def encode(payload: Mapping[str, Any]) -> tuple[bytes, list[str]]:
     """
     try:
         return _encoder()(payload), []
-    except MemoryError:
+    except MemoryError as raised:
+        if is_foreign(raised):
+            raise
         raise
     except Exception as raised:
         if is_foreign(raised):
@@ -270,7 +272,9 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
         return _safe_repr(value)
     try:
         return _clean_other(value, where, problems, (*above, id(value)))
-    except MemoryError:
+    except MemoryError as raised:
+        if is_foreign(raised):
+            raise
         raise
     except Exception as err:  # a property, iterator or conversion of the caller's object failed
         if is_foreign(err):
@@ -343,7 +347,9 @@ def _clean_text(value: str, where: str, problems: list[str]) -> str:
     value = str.__str__(value)
     try:
         value.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError as raised:
+        if is_foreign(raised):
+            raise
         _note(problems, where, "is text with lone surrogates; they were escaped")
         return value.encode("utf-8", "backslashreplace").decode()
     return value

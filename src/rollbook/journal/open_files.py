@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.foreign import is_foreign
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
@@ -45,7 +46,9 @@ class Listing:
             fresh = abs(time.time_ns() - stat.st_mtime_ns) < _RELIST_SECONDS * 1e9
             self._stamp = None if fresh else stamp
             return sorted(os.listdir(self._folder))
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             self._stamp = None
             return []
 
@@ -126,6 +129,8 @@ class WriterFiles:
         try:
             return do(*args)
         except (OSError, Damaged) as err:
+            if is_foreign(err):
+                raise
             self.problems[state.file.path] = str(err)
             return 0
 
@@ -149,9 +154,13 @@ class WriterFiles:
                 states[name] = LogState(FrameFile(path, self.info.time_offset), inode)
             self.problems.pop(path, None)
         except (Damaged, NewerFormat) as err:
+            if is_foreign(err):
+                raise
             self.problems[path] = str(err)
             self._listing.forget()  # it may be just begun: look again at the next poll
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return  # unlinked meanwhile
 
 
@@ -260,7 +269,9 @@ class LogState:
         for start in self._fills:
             try:
                 yield self.file.payload_at(start)[2]
-            except (OSError, Damaged):
+            except (OSError, Damaged) as raised:
+                if is_foreign(raised):
+                    raise
                 continue
 
 
@@ -274,7 +285,9 @@ def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict
             for i, (seq, value) in enumerate(zip(seqs, _plain(cells), strict=True)):
                 if lowest <= seq <= highest and value is not None and (there is None or there[i]):
                     found.setdefault(seq, {})[str(key)] = value
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as raised:
+        if is_foreign(raised):
+            raise
         return
 
 

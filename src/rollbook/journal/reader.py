@@ -18,6 +18,7 @@ import os
 import time
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
 from rollbook.journal.rows import rows_of_frame
@@ -304,6 +305,8 @@ class _Window:
             try:
                 block = segment.block(self.after, thorough=thorough)
             except (OSError, Damaged) as err:
+                if is_foreign(err):
+                    raise
                 self.writer.problems[segment.file.path] = str(err)
                 continue
             if block is not None:
@@ -343,6 +346,8 @@ class _Window:
         try:
             return log.file.payload_at(start)
         except (OSError, Damaged) as err:
+            if is_foreign(err):
+                raise
             self.writer.problems[f"{log.file.path}@{start}"] = str(err)
             return None
 

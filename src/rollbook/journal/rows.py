@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollbook.clocks import UNKNOWN
+from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 from rollbook.protocols import Row
 from rollbook.tables import FORWARDED, table_of, timing_key
@@ -74,7 +75,9 @@ def rows_of_frame(
     """
     try:
         return _rows_of_frame(payload, seq, time_ns, lane, info, tables, filled)
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as raised:
+        if is_foreign(raised):
+            raise
         return []
 
 

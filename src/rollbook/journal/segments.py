@@ -14,6 +14,7 @@ import struct
 import time
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import BLOCK, JournalFile, pread
 
@@ -84,6 +85,8 @@ class Segment(JournalFile):
         try:
             return layout.unpack_header(data, self.path)
         except (ValueError, KeyError, TypeError, struct.error) as err:
+            if is_foreign(err):
+                raise
             raise Damaged(f"{self.path}: the description of its columns makes no sense ({err!r})") from None
 
     def head(self) -> tuple[int, int, int]:

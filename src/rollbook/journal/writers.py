@@ -6,6 +6,7 @@ import json
 import os
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.journal.files import names_in, open_regular
 from rollbook.journal.segments import Segment
 
@@ -79,7 +80,9 @@ class WriterInfo:
                 try:
                     with Segment(os.path.join(self.folder, name)) as segment:
                         header = segment.header
-                except (OSError, Damaged):
+                except (OSError, Damaged) as raised:
+                    if is_foreign(raised):
+                        raise
                     continue
                 self.clocks, self.time_offset, self.attempt = header.clocks, header.time_offset, header.attempt
                 return
@@ -96,9 +99,13 @@ def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
     try:
         with open(open_regular(path), encoding="utf-8") as file:
             content = json.load(file)
-    except FileNotFoundError:
+    except FileNotFoundError as raised:
+        if is_foreign(raised):
+            raise
         return None, f"{path} is missing"
     except (OSError, Damaged, ValueError, RecursionError) as err:
+        if is_foreign(err):
+            raise
         return None, f"{path} cannot be read ({err})"
     return (content, "") if isinstance(content, dict) else (None, f"{path} holds no JSON object")
 

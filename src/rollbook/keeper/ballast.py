@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rollbook.foreign import is_foreign
 from rollbook.keeper.places import keeper_folder
 
 __all__ = ["Ballast"]
@@ -26,7 +27,9 @@ class Ballast:
         """Free space on the run's disk; None where it cannot be told."""
         try:
             stat = os.statvfs(self._folder)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError) as raised:
+            if is_foreign(raised):
+                raise
             return None
         return stat.f_bavail * stat.f_frsize
 
@@ -42,12 +45,16 @@ class Ballast:
             return
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return
         try:
             if os.fstat(fd).st_size < _BYTES:
                 os.posix_fallocate(fd, 0, _BYTES)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             self.give_up()
         finally:
             os.close(fd)
@@ -63,5 +70,7 @@ class Ballast:
         """Remove the file."""
         try:
             os.unlink(self.path)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from rollbook.files import read_json, write_json
+from rollbook.foreign import is_foreign
 from rollbook.keeper.places import keeper_folder
 
 TYPE_CHECKING = False
@@ -63,7 +64,9 @@ class SavedCursor:
         }
         try:
             write_json(self.path, data)
-        except FileNotFoundError:
+        except FileNotFoundError as raised:
+            if is_foreign(raised):
+                raise
             if not os.path.isdir(os.path.dirname(os.path.dirname(self.path))):
                 raise  # the run has gone: do not make a new one
             os.makedirs(os.path.dirname(self.path), exist_ok=True)

@@ -11,6 +11,7 @@ import os
 import sys
 
 from rollbook.files import read_json, write_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import boot_id, host_name
 from rollbook.keeper.places import keeper_folder
 from rollbook.keeper.positions import Positions
@@ -126,9 +127,13 @@ class Durable:
             file.changed = False
             try:
                 _sync_file(file.path)
-            except FileNotFoundError:  # sealed in between, which is better still
+            except FileNotFoundError as raised:  # sealed in between, which is better still
+                if is_foreign(raised):
+                    raise
                 continue
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 file.changed = True
                 return False
         if positions.new_names:
@@ -136,7 +141,9 @@ class Durable:
                 for folder in (positions.writer.folder, self._journal):
                     _sync_folder(folder)
                 positions.new_names = False
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 return False
         return True
 

@@ -15,6 +15,7 @@ import os
 import time
 
 from rollbook import manifest
+from rollbook.foreign import is_foreign
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
 from rollbook.protocols import Stateful, Truncatable
@@ -122,6 +123,8 @@ class Forwarder:
             self._start()
             self.caught_up = self._deliver_newest() if self.every_seconds is not None else self._deliver_all()
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._failed(err)
             return False
         self._pause, self.failed_in_a_row = 0.0, 0
@@ -135,6 +138,8 @@ class Forwarder:
         try:
             self._ready_sink().write([_final_mark("crashed")])
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._failed(err)
 
     def close(self) -> None:
@@ -149,6 +154,8 @@ class Forwarder:
             try:
                 self._sink.close()
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 self._failed(err)
 
     # -- below: the parts of a step, which may raise
@@ -171,6 +178,8 @@ class Forwarder:
             try:
                 sink.set_state(self._saved.state)
             except Exception as err:  # its options changed with a resume: it begins afresh
+                if is_foreign(err):
+                    raise
                 self._say(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
         self._started = True
 
@@ -210,6 +219,8 @@ class Forwarder:
         try:
             saved.save()
         except OSError as err:
+            if is_foreign(err):
+                raise
             # Delivered but not noted. Going on is right: only a kill before the next save could repeat these rows
             # in a sink without a position.
             self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
@@ -231,6 +242,8 @@ class Forwarder:
             try:
                 self._ready_sink().close()
             except Exception as again:
+                if is_foreign(again):
+                    raise
                 self._say(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
             self._sink, self._started = None, False
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 from rollbook.files import read_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import is_alive, same_place
 from rollbook.keeper.places import Lock, keeper_folder, state_path
 
@@ -94,9 +95,13 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
             try:
                 pid = spawn(argv[0], argv, environment, **options)
                 break
-            except NotImplementedError:  # no setsid here: the keeper calls it itself
+            except NotImplementedError as raised:  # no setsid here: the keeper calls it itself
+                if is_foreign(raised):
+                    raise
                 options.pop("setsid", None)
-            except FileNotFoundError:
+            except FileNotFoundError as raised:
+                if is_foreign(raised):
+                    raise
                 if argv is not through_shell:
                     raise
                 pid = 0
@@ -104,8 +109,9 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
         if pid:
             try:
                 os.waitpid(pid, 0)
-            except ChildProcessError:  # the trainer ignores SIGCHLD, or another thread waits for all children
-                pass
+            except ChildProcessError as raised:  # the trainer ignores SIGCHLD, or another thread waits for all children
+                if is_foreign(raised):
+                    raise
             return
 
 
@@ -133,7 +139,9 @@ def _start_with_subprocess(command: list[str], environment: dict[str, str], log:
                     **how,  # type: ignore[arg-type,unused-ignore]
                 )
                 break
-            except PermissionError:
+            except PermissionError as raised:
+                if is_foreign(raised):
+                    raise
                 if n + 1 == len(attempts):
                     raise
     if sys.platform == "win32":
@@ -174,7 +182,9 @@ def closed_writers(run_folder: str) -> set[str]:
     journal = os.path.join(run_folder, "data", "journal")
     try:
         names = os.listdir(journal)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return set()
     return {
         name
@@ -196,6 +206,8 @@ def _ring(state: dict[str, Any]) -> bool:
 
     try:
         os.kill(state["pid"], signal.SIGUSR1)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as raised:
+        if is_foreign(raised):
+            raise
         return False
     return True

@@ -17,6 +17,7 @@ import time
 from rollbook import manifest
 from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
@@ -159,6 +160,13 @@ class Keeper:
           True if every closed writer's rows have reached sinks and Parquet; False if `seconds` ran out, or another
           keeper is at work.
         """
+        try:
+            return self._run_to_end(seconds)
+        except BaseException:  # raised by somebody else in the training process: a later call finds nothing locked
+            self.leave()
+            raise
+
+    def _run_to_end(self, seconds: float | None) -> bool:
         until = None if seconds is None else time.monotonic() + seconds
         self._drain_seconds = min(_DRAIN_SECONDS_HERE, _DRAIN_SECONDS_HERE if seconds is None else seconds)
         self._began -= _GRACE_SECONDS  # nobody is waited for: what is to be done has been written
@@ -260,6 +268,8 @@ class Keeper:
             os.makedirs(self._own_folder, exist_ok=True)
             self._locked = self._lock.acquire()
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._say("lock", f"the keeper's lock cannot be taken: {err}")
         if not self._locked:
             self.phase = "taken"
@@ -478,6 +488,8 @@ class Keeper:
         try:
             return bool(self._sinks.step(flush=bool(finished)))
         except Exception as err:  # a fault of ours must not keep the rest from being done
+            if is_foreign(err):
+                raise
             self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
 
@@ -530,6 +542,8 @@ class Keeper:
         try:
             work()
         except Exception as err:
+            if is_foreign(err):
+                raise
             if isinstance(err, OSError) and err.errno == 28:
                 self._ballast.give_up()
             self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
@@ -548,7 +562,9 @@ class Keeper:
         try:
             with open(os.path.join(self._own_folder, "log"), "a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(line)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return
 
 
@@ -568,6 +584,8 @@ def wait(seconds: float, descriptors: list[int]) -> None:
 def _stamp(path: str) -> tuple[int, int] | None:
     try:
         stat = os.stat(path)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return None
     return stat.st_ino, stat.st_mtime_ns

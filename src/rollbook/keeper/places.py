@@ -10,6 +10,7 @@ import os
 import time
 
 from rollbook.files import read_json, try_lock
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 TYPE_CHECKING = False
@@ -50,7 +51,9 @@ def sweep(folder: str) -> None:
         try:
             if name.endswith(".tmp") and time.time() - os.stat(path).st_mtime > 60:
                 os.unlink(path)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             continue
 
 
@@ -89,7 +92,9 @@ class Lock:
                 self._fd, fd = fd, -1
                 _close_in_children(self)
                 return True
-            except FileNotFoundError:
+            except FileNotFoundError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             finally:
                 if fd >= 0:
@@ -107,8 +112,9 @@ class Lock:
         try:
             if self.held():
                 os.unlink(self.path)
-        except OSError:
-            pass
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
         self.forget()
 
     def forget(self) -> None:
@@ -121,7 +127,9 @@ class Lock:
         """Whether somebody alive holds it now. Changes nothing."""
         try:
             fd = os.open(self.path, os.O_RDWR)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return False
         try:
             free = try_lock(fd, shared=True)
@@ -135,7 +143,9 @@ class Lock:
 def _is_file(fd: int, path: str) -> bool:
     try:
         here, there = os.fstat(fd), os.stat(path)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return False
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 

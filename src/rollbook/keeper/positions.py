@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 
+from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name, pread
 
@@ -141,7 +142,9 @@ class Positions:
         """
         try:
             names = os.listdir(self.writer.folder)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             names = []
         present = set()
         for name in names:
@@ -160,7 +163,9 @@ class Positions:
         for file in self.files.values():
             try:
                 file.look()
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             lanes[str(file.lane)] = max(lanes.get(str(file.lane), 0), file.last)
             if file.is_frames:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rollbook.foreign import is_foreign
 from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_folders, read_metadata
 
 TYPE_CHECKING = False
@@ -64,14 +65,18 @@ class LazySealed:
         try:
             with os.scandir(self._data) as entries:
                 tables = [e.name for e in entries if e.is_dir() and (e.name == "marks" or e.name not in HIDDEN_TABLES)]
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return
         for table in tables:
             stamps, paths = [], []
             for folder in part_folders(self._run_folder, table):
                 try:
                     stamps.append(os.stat(folder).st_mtime_ns)
-                except OSError:
+                except OSError as raised:
+                    if is_foreign(raised):
+                        raise
                     continue
                 paths += [os.path.join(folder, name) for name in own_files(folder)]
             if self._stamps.get(table) == stamps:
@@ -96,6 +101,7 @@ def _covers_of(path: str) -> list[tuple[str, int, int, int]]:
             ]
         if about is not None:
             return [(name.writer, name.lane, int(about["first_seq"]), int(about["last_seq"]))]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        pass
+    except (KeyError, TypeError, ValueError, AttributeError) as raised:
+        if is_foreign(raised):
+            raise
     return [(name.writer, name.lane, name.first, _ANY)] if name.kind != "merged" else []

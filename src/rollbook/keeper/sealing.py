@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.foreign import is_foreign
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.places import keeper_folder
 
@@ -124,6 +125,8 @@ class Sealing:
                     **options,
                 )
         except OSError as err:
+            if is_foreign(err):
+                raise
             self._failed(f"the sealing process cannot be started: {err}")
             return
         self.was_final = final
@@ -141,5 +144,7 @@ def _lower_priority(pid: int) -> None:
     """Sealing can wait; training cannot."""
     try:
         os.setpriority(os.PRIO_PROCESS, pid, 10)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as raised:
+        if is_foreign(raised):
+            raise
         return

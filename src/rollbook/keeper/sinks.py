@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from rollbook.foreign import is_foreign
 from rollbook.keeper.forward import Forwarder, run_info
 
 TYPE_CHECKING = False
@@ -55,6 +56,8 @@ class Sinks:
             try:
                 sink, seconds = _build_with_site(spec, inline and not this_attempt)
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 words = f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on"
                 say(f"sink:{unique}", words)
                 self._unmade[unique] = words
@@ -190,7 +193,9 @@ def _build_with_site(spec: Any, inline: bool) -> tuple[Sink | Callable[[], Sink]
     """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
     try:
         return build(spec, inline=inline)
-    except Exception:
+    except Exception as err:
+        if is_foreign(err):
+            raise
         import sys
 
         if not sys.flags.no_site or "site" in sys.modules:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rollbook.files import read_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import Watch, same_place
 
 TYPE_CHECKING = False
@@ -99,7 +100,9 @@ class Writers:
         """Find new writers, forget those whose folder has gone, and see the signs of those elsewhere."""
         try:
             names = set(os.listdir(self._journal))
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             names = set()
         for name in self._known.keys() - names:
             self._known.pop(name).let_go()

@@ -11,6 +11,7 @@ import time
 
 from rollbook import manifest
 from rollbook.errors import NotARun
+from rollbook.foreign import is_foreign
 from rollbook.journal import liveness
 
 TYPE_CHECKING = False
@@ -25,7 +26,9 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
     best: tuple[float, str] | None = None
     try:
         entries = list(os.scandir(place))
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return None
     for entry in entries:
         wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
@@ -33,7 +36,9 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
             continue
         try:
             about = manifest.read(entry.path, to_continue=True)
-        except NotARun:
+        except NotARun as raised:
+            if is_foreign(raised):
+                raise
             if os.path.exists(os.path.join(entry.path, "run.json")):
                 raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong
             continue
@@ -53,7 +58,9 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
     found = []
     try:
         names = os.listdir(journal)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return []
     for name in names:
         path = os.path.join(journal, name)
@@ -62,7 +69,9 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         try:
             with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:
                 who = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as raised:
+            if is_foreign(raised):
+                raise
             continue
         if who.get("keeper"):  # the keeper's own writer ends with the run
             continue
@@ -77,7 +86,9 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
 def _heartbeat_age(folder: str) -> float:
     try:
         return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return float("inf")
 
 
@@ -93,7 +104,9 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
                 with open(os.path.join(who["folder"], name), "r+b") as file:
                     file.seek(FENCE_AT)
                     file.write(WORD.pack(1))
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 continue
 
 
@@ -108,7 +121,9 @@ def last_time(folder: str, about: dict[str, Any]) -> int:
     for path in paths:
         try:
             last = max(last, os.stat(path).st_mtime_ns)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             continue
     return last + 1 if last else 0
 

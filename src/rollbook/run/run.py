@@ -324,24 +324,30 @@ class Run(Scope):
     def _rewind_to(self, parent: int, cut: dict[str, Any], checkpoint: str | None) -> None:
         if self._was_taken_over():  # the next number is somebody else's
             return
-        if self.writer.rows_written() > self.asides or parent >= self.attempt:
+        former = self._attempt_entry() or manifest.newest(self.about)
+        # An exception of others may have come as a new life began.
+        moved = self.writer.main and former.get("writer") != self.writer.id
+        if moved or self.writer.rows_written() > self.asides or parent >= self.attempt:
             manifest.close_origin(self.about)
-            former = self._attempt_entry()
             former.update(ended=time.time(), status="rewound")
-            number = manifest.newest(self.about)["n"] + 1
-            self.writer.begin_attempt(number)
+            number = max(manifest.newest(self.about)["n"], self.attempt) + 1
             self.asides = 0
             own = {name: value for name, value in former.items() if name != "origin"}
-            self.about["attempts"].append({**own, "n": number, "started": time.time()})
-            self._attempt_entry().update(ended=None, status="running", writer=self.writer.id)
+            entry = {**own, "n": number, "started": time.time(), "ended": None, "status": "running"}
+            entry |= {"parent": parent, "cut": cut, "checkpoint": checkpoint}
+            try:
+                self.writer.begin_attempt(number)
+            finally:
+                if self.attempt == number:  # also where an exception of others came in between
+                    self.about["attempts"].append({**entry, "writer": self.writer.id})
         self._attempt_entry().update(parent=parent, cut=cut, checkpoint=checkpoint)
         self._rewound(parent, cut, checkpoint)
 
     def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
         self.write_about()  # first: who sees the mark finds the cut
-        self.asides += 1
         self.turns += 1
         self.writer.frame({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
+        self.asides += 1  # last: one that is missing is an attempt more, one too many would let rows stay
         try:
             self._refill_stores()
         except Exception as err:
@@ -449,7 +455,9 @@ class Run(Scope):
         path = os.path.join(self._folder, "data", "keeper", "troubles.json")
         try:
             stamp = os.stat(path).st_mtime_ns
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             return
         if stamp == self._troubles_seen[0]:
             return
@@ -494,8 +502,8 @@ class Run(Scope):
         self._summary_said.update(values)
         for key in gone:
             self._summary_said.pop(key, None)
-        self.asides += 1
         self.writer.frame({"mark": "summary", "values": values, "gone": gone})
+        self.asides += 1
         self.page_due = True
 
     def bill(self) -> dict[str, Any]:
@@ -573,7 +581,9 @@ class Run(Scope):
         """The run as a notebook shows it; what cannot be read yet is left out, for nothing may raise beside a loop."""
         try:
             return str(self.book._repr_html_())
-        except Exception:
+        except Exception as raised:
+            if is_foreign(raised):
+                raise
             import html
 
             return f"<code>{html.escape(repr(self))}</code>"

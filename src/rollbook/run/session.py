@@ -24,6 +24,7 @@ from rollbook.errors import (
     RunNotFound,
     suggesting,
 )
+from rollbook.foreign import is_foreign
 from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import (
@@ -276,7 +277,9 @@ def init(
             writer.open()
             manifest.write(folder, about)
             settle_place(folder, wanted_place)
-        except FileExistsError:
+        except FileExistsError as raised:
+            if is_foreign(raised):
+                raise
             state = (
                 "was made by another process this moment. Join it with attach()"
                 if os.path.exists(os.path.join(folder, "run.json"))
@@ -284,6 +287,8 @@ def init(
             )
             raise RunExists(f"init(run_id={run_id!r}): {folder} {state}") from None
         except OSError as err:
+            if is_foreign(err):
+                raise
             raise RunError(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
                 "with dir="
@@ -403,7 +408,9 @@ def _summary_of(folder: str) -> dict[str, Any]:
 
     try:
         return summary_of(Book(folder))
-    except Exception:  # a damaged book must not keep the run from going on
+    except Exception as raised:  # a damaged book must not keep the run from going on
+        if is_foreign(raised):
+            raise
         return dict(fields["summary"])
 
 

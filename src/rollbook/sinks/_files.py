@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +133,9 @@ class FileSink:
     def _size(self, path: str) -> int:
         try:
             return os.stat(self._folder / path).st_size
-        except FileNotFoundError:
+        except FileNotFoundError as raised:
+            if is_foreign(raised):
+                raise
             return 0
 
     def _append(self, parts: Mapping[str, Sequence[bytes]]) -> None:
@@ -151,7 +155,9 @@ class FileSink:
         target = self._folder / path
         try:
             handle = os.open(target, flags, 0o666)
-        except FileNotFoundError:
+        except FileNotFoundError as raised:
+            if is_foreign(raised):
+                raise
             target.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(target, flags, 0o666)
         try:

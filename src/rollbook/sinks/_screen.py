@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Any, ClassVar
 
+from rollbook.foreign import is_foreign
 from rollbook.sinks._plain import wide
 
 TYPE_CHECKING = False
@@ -32,7 +33,9 @@ def is_terminal(stream: Any) -> bool:
     """Whether in-place drawing works there."""
     try:
         return bool(stream.isatty()) and os.environ.get("TERM", "") != "dumb"
-    except (AttributeError, ValueError, OSError):
+    except (AttributeError, ValueError, OSError) as raised:
+        if is_foreign(raised):
+            raise
         return False
 
 
@@ -74,8 +77,9 @@ class Screen:
         size = shutil.get_terminal_size()
         try:
             size = os.get_terminal_size(self._stream.fileno())
-        except (AttributeError, ValueError, OSError):
-            pass
+        except (AttributeError, ValueError, OSError) as raised:
+            if is_foreign(raised):
+                raise
         return (size.columns or 80), (size.lines or 24)
 
     @property
@@ -133,7 +137,9 @@ class Screen:
     def _send(self, text: str) -> None:
         try:
             self._stream.write(text)
-        except UnicodeEncodeError:
+        except UnicodeEncodeError as raised:
+            if is_foreign(raised):
+                raise
             self._stream.write(text.encode("ascii", "replace").decode())
         self._stream.flush()
 

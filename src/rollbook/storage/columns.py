@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 
 __all__ = [
@@ -358,7 +359,9 @@ def from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
     for cell in column.to_pylist():
         try:
             values.append(json.loads(cell) if isinstance(cell, str) else cell)
-        except ValueError:  # text that stood among the JSON
+        except ValueError as raised:  # text that stood among the JSON
+            if is_foreign(raised):
+                raise
             values.append(cell)
     array, more = any_column(values)
     return column if more else pa.chunked_array([array], array.type)
@@ -423,7 +426,9 @@ def _list_column(values: Sequence[Any]) -> pa.Array | None:
         if dtype == np.float16:
             dtype = np.dtype(np.float32)
         flat = np.concatenate([np.asarray(item, dtype=dtype) for item in items]) if items else np.zeros(0, dtype=dtype)
-    except (OverflowError, TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
         return None
     return _lists(offsets, from_numpy(flat), valid)
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import read_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
 from rollbook.journal.segments import Segment
@@ -45,7 +46,9 @@ class DurableMarks:
             noted = read_json(os.path.join(run, "data", "keeper", "durable.json"))
             self._boot_id = str(noted["boot_id"])
             self._marks = {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as raised:
+            if is_foreign(raised):
+                raise
             return
 
     def doubtful(self, info: WriterInfo, lane: int, seqs: npt.NDArray[Any], times_ns: npt.NDArray[Any]) -> Any:
@@ -72,7 +75,9 @@ class DurableMarks:
             newest = 0
             try:
                 names = os.listdir(info.folder)
-            except OSError:
+            except OSError as raised:
+                if is_foreign(raised):
+                    raise
                 names = []
             for name in names:
                 parsed = parse_name(name)
@@ -84,7 +89,9 @@ class DurableMarks:
                         data = segment.copy(look, max(0, look.upper - 1)) if look is not None else None
                         for _, time_ns, _, _ in segment.rows(data, look.first_seq) if data and look else ():
                             newest = max(newest, time_ns)
-                except (OSError, Damaged, NewerFormat):
+                except (OSError, Damaged, NewerFormat) as raised:
+                    if is_foreign(raised):
+                        raise
                     continue
             self._newest[info.id] = newest
         return self._newest[info.id]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 from rollbook.storage.columns import from_numpy
 
@@ -52,7 +53,9 @@ class Fills:
         """What a fill frame of `lane` brings; nothing if it is odd."""
         try:
             rows = self.rows_of(payload, lane)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as raised:
+            if is_foreign(raised):
+                raise
             return
         for target, seq, key, value in rows:
             self.add(writer, target, seq, key, value)
@@ -93,7 +96,9 @@ class Fills:
             dtype = np.bool_ if kinds == {bool} else np.int64 if kinds == {int} else np.float64
             try:
                 values = np.fromiter((cells[seq] for seq in places.tolist()), dtype=dtype, count=len(cells))
-            except OverflowError:
+            except OverflowError as raised:
+                if is_foreign(raised):
+                    raise
                 values = np.array([float(cells[seq]) for seq in places.tolist()])
             known = self._sorted[name] = (len(cells), places, values)
         _, places, values = known

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.clocks import UNKNOWN
+from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 from rollbook.journal.rows import column
 from rollbook.journal.writers import WriterInfo
@@ -80,6 +81,8 @@ class FrameTables:
             if cells is not None:
                 group.add(seq, time_ns, payload, *cells)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as err:
+            if is_foreign(err):
+                raise
             if len(self.problems) < 100:
                 where = f"frame {seq} of lane {self.lane} of writer {self.info.id}"
                 self.problems.append(f"{where} makes no sense ({err!r:.200}); it was left out")

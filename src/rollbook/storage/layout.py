@@ -25,6 +25,7 @@ import struct
 
 from rollbook.errors import Damaged
 from rollbook.files import sync_folder
+from rollbook.foreign import is_foreign
 from rollbook.journal.files import open_regular
 
 TYPE_CHECKING = False
@@ -150,7 +151,9 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
                             folders.append(entry.path)
                     elif not entry.is_file(follow_symlinks=False):
                         words.append(entry.path)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             continue
     return sorted(words)
 
@@ -159,7 +162,9 @@ def is_regular(path: str) -> bool:
     """Whether a path is a regular file itself, not a link to one."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return False
 
 
@@ -170,7 +175,9 @@ def own_files(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return []
 
 
@@ -180,7 +187,9 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
         with os.scandir(data_folder(run)) as entries:
             names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
             return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
-    except OSError:
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
         return []
 
 
@@ -226,7 +235,9 @@ def read_metadata(path: str) -> dict[str, Any] | None:
             length = min(int(struct.unpack("<I", tail[:4])[0]), size - 8)
             file.seek(size - 8 - length)
             footer = file.read(length)
-    except (OSError, Damaged):
+    except (OSError, Damaged) as raised:
+        if is_foreign(raised):
+            raise
         return None
     marker = (
         METADATA_KEY.encode() + b"\x18"
@@ -250,6 +261,8 @@ def _json_after(footer: bytes, at: int) -> dict[str, Any] | None:
             break
     try:
         metadata = json.loads(footer[at : at + length])
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as raised:
+        if is_foreign(raised):
+            raise
         return None
     return metadata if isinstance(metadata, dict) else None

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
+from rollbook.foreign import is_foreign
 from rollbook.storage.columns import strings
 from rollbook.storage.layout import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.places import views
@@ -55,7 +56,9 @@ class Part:
             if not isinstance(meta, dict) or not meta["group"]:
                 raise Damaged(f"{path} does not say what it holds: it was not written by rollbook")
             covers_of(meta)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, RecursionError) as raised:
+            if is_foreign(raised):
+                raise
             raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
         self.meta: Meta = meta
         self._names: list[str] = schema.names
@@ -75,9 +78,13 @@ class Part:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-        except FileNotFoundError:
+        except FileNotFoundError as raised:
+            if is_foreign(raised):
+                raise
             raise
         except (pa.ArrowException, OSError, ValueError) as err:
+            if is_foreign(err):
+                raise
             raise Damaged(f"{self.path} cannot be read as Parquet: {err}") from None
         if not self.is_same():
             file.close()
@@ -106,6 +113,8 @@ class Part:
                     return file.read(columns=names, use_threads=threads)
                 return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
             except (pa.ArrowException, OSError, ValueError) as err:
+                if is_foreign(err):
+                    raise
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
 
     def have(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> None:
@@ -153,6 +162,8 @@ class Part:
                         for group in groups
                     ]
                 except (pa.ArrowException, OSError, ValueError) as err:
+                    if is_foreign(err):
+                        raise
                     raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
         return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
 
@@ -181,7 +192,9 @@ class Part:
         try:
             index = self._names.index(column)
             chunk = self._footer.row_group(row_group).column(index)
-        except (ValueError, IndexError):
+        except (ValueError, IndexError) as raised:
+            if is_foreign(raised):
+                raise
             return None
         if chunk.path_in_schema != column or not chunk.is_stats_set or not chunk.statistics.has_min_max:
             return None
@@ -214,7 +227,9 @@ class PartShelf:
         for folder in part_folders(self._run, table):
             try:
                 stat = os.lstat(folder)
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError) as raised:
+                if is_foreign(raised):
+                    raise
                 continue
             if S_ISDIR(stat.st_mode):  # a link leads out of the run, and is not followed
                 folders.append(folder)

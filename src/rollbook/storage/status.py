@@ -9,6 +9,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.files import read_json
+from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import is_alive
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
@@ -57,7 +58,9 @@ def quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
         try:
             heard = max(heard, os.stat(path).st_mtime)
-        except OSError:
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
             continue
     created = about.get("created")
     return time.time() - max(heard, float(created) if isinstance(created, (int, float)) else 0.0)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.clocks import UNKNOWN
+from rollbook.foreign import is_foreign
 from rollbook.journal.format import SegmentHeader
 from rollbook.journal.segments import longest_increase
 from rollbook.storage.columns import (
@@ -259,5 +260,7 @@ def as_float(value: Any) -> float:
     """The nearest float; an integer that has none is infinite."""
     try:
         return float(value)
-    except OverflowError:
+    except OverflowError as raised:
+        if is_foreign(raised):
+            raise
         return float("inf") if value > 0 else float("-inf")

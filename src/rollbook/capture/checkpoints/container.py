@@ -67,7 +67,9 @@ def write(file: BinaryIO, state: Any) -> None:
     try:
         tree = tree_of(state, blobs)
         pack(tree)
-    except RecursionError:
+    except RecursionError as raised:
+        if is_foreign(raised):
+            raise
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     file.write(bytes(_HEAD_SIZE))
     places: list[list[int]] = []
@@ -177,7 +179,9 @@ def tree_of(state: Any, blobs: list[Any], path: str = "state", above: tuple[int,
         text = str.__str__(state)
         try:
             text.encode()
-        except UnicodeEncodeError:
+        except UnicodeEncodeError as raised:
+            if is_foreign(raised):
+                raise
             return ["u", text.encode("utf-8", "surrogatepass")]
         return text
     if kind is bytes or kind is bytearray:

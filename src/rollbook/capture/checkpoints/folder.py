@@ -257,7 +257,9 @@ def _give_name(made: Path, target: Path) -> None:
         return
     try:
         os.link(made, target)
-    except FileExistsError:
+    except FileExistsError as raised:
+        if is_foreign(raised):
+            raise
         raise
     except OSError as raised:  # no hard links here: an empty file reserves the name
         if is_foreign(raised):

@@ -63,7 +63,9 @@ def save(path: str | os.PathLike[str], state: Any) -> None:
 
     try:
         plain, types = _plain(state, "state", ())
-    except RecursionError:
+    except RecursionError as raised:
+        if is_foreign(raised):
+            raise
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     with open(path, "wb") as file:  # given a name, torch would write that name into the archive
         torch.save(plain, file)

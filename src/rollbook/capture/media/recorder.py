@@ -189,9 +189,13 @@ class Media:
             end = f"{time.time_ns():x}{os.urandom(4).hex()}"
             facts = self._spool(f"{_safe(key)}-{end}", kind, suffix, pictures(), fps)
         except BadInput as err:
+            if is_foreign(err):
+                raise
             self._refuse(key, str(err))
             return None
-        except LoggingFailed:
+        except LoggingFailed as raised:
+            if is_foreign(raised):
+                raise
             raise
         except Exception as err:  # the disk; an iterator, image or figure of the user
             if is_foreign(err):
