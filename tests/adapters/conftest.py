@@ -30,7 +30,7 @@ def leave(run: Run) -> None:
         run.status = "finished"
         ending.forget(run)
         current.opened.remove(run)
-        run._parts["ticker"].stop()
+        run._parts.ticker.stop()
         run.writer.close()
 
 

@@ -37,8 +37,8 @@ def killed(root: Path, body: str, *, keeper: str = "inline") -> subprocess.Compl
 LATE = """
 while not run.about.get("packages"): time.sleep(0.01)       # the opening page is written, and that about the code
 for _ in range(3):
-    run._parts["ticker"].tick()
-run._parts["ticker"].stop()                                # nothing writes run.json from here on
+    run._parts.ticker.tick()
+run._parts.ticker.stop()                                # nothing writes run.json from here on
 run.summary["best"] = 13.0
 run.summary["gone"] = 1
 del run.summary["gone"]
@@ -75,7 +75,7 @@ def test_a_summary_survives_several_killed_lives_and_the_sealing_of_each(root: P
 def test_run_json_follows_the_summary_without_waiting_for_the_end(start: Start) -> None:
     run = start()
     run.summary["best"] = 3.0
-    run._parts["ticker"].tick()
+    run._parts.ticker.tick()
     assert json.loads((run.folder / "run.json").read_text())["summary"] == {"best": 3.0}
     run.summary["deep"] = {"a": 1}
     run.summary["deep"]["a"] = 2  # nobody is told
@@ -134,7 +134,7 @@ def test_the_code_and_the_packages_belong_to_the_life_that_ran_them(start: Start
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
     monkeypatch.setattr("rollbook.capture.origin.provenance.collect", lambda cwd: dict(found))
     run = start()
-    run._parts["ticker"].tick()
+    run._parts.ticker.tick()
     assert run.book.info["git"] == {"commit": "one"}  # a life that is killed has said it, too
     run.finish()
     found["git"], found["packages"] = {"commit": "two"}, {"torch": "2", "numpy": "2"}
@@ -160,8 +160,8 @@ def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> N
     killed(root, "run.log({'x': 1.0}, env_step=1); run.save_checkpoint({'w': 1}); run.log({'x': 2.0}, env_step=2)")
     run = start(resume="must")
     run.log_text("env/spec", "CartPole-v1")  # the program took its time to start
-    run._parts["ticker"]._cost_due = 0.0
-    run._parts["ticker"].tick()
+    run._parts.ticker._cost_due = 0.0
+    run._parts.ticker.tick()
     run.summary["started"] = True
     assert run.writer.rows_written() == 3
     assert run.restore() is not None

@@ -60,7 +60,7 @@ def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
 def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
     run = start()
     run.log({"x": 1.0})
-    run._parts["ticker"].stop()
+    run._parts.ticker.stop()
     plan = run.folder / "data" / "keeper" / "plan.json"
     plan.write_text(json.dumps({"sinks": [{"name": "csv", "nonsense": 1}]}))
     Keeper(run.folder).run_to_end()

@@ -8,7 +8,6 @@ import time
 from rollbook.clocks import now
 from rollbook.files import write_json
 from rollbook.foreign import is_foreign
-from rollbook.journal.lane import Receipt
 from rollbook.remote import backlog
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -50,8 +49,8 @@ def start(
         os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
         if keeper == "process":
             local = _local_sinks(run, plan.local)
-        run._parts["inline_sinks"] = plan.local if keeper == "inline" else []
-    run._parts["keeper"], run._parts["native_config"], run._parts["must"] = keeper, native_config, must
+        run._parts.inline_sinks = plan.local if keeper == "inline" else []
+    run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
         try:
             from rollbook.keeper.launch import launch
@@ -65,14 +64,14 @@ def start(
                 message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
                 "`rollbook repair` seals it. Or use keeper='thread'",
             )
-            run._parts["keeper"] = "inline"
+            run._parts.keeper = "inline"
     elif keeper == "thread":
         from rollbook.keeper.main import Keeper
 
-        run._parts["keeper_thread"] = Keeper(folder, sinks=plan.local if plan else []).start_thread()
+        run._parts.keeper_thread = Keeper(folder, sinks=plan.local if plan else []).start_thread()
     late = (lambda: _provenance(run),) if plan is not None else ()
     ticker = Ticker(run, local, late)
-    run._parts["ticker"] = ticker
+    run._parts.ticker = ticker
     ticker.start()
     ending.watch(run)
     opened.append(run)
@@ -85,12 +84,13 @@ def end(run: Run, status: str) -> None:
         return
     if run in opened:
         opened.remove(run)
-    ticker = run._parts["ticker"]
-    ticker.stop()
+    ticker = run._parts.ticker
+    if ticker is not None:
+        ticker.stop()
     ended = time.time()
     if run.writer.main:
         _fold_provenance(run)
-        run.writer.frame_once(run._parts.setdefault("final", Receipt()), {"mark": "final", "status": status})
+        run.writer.frame_once(run._parts.final, {"mark": "final", "status": status})
         run.about["status"], run.about["ended"] = status, ended
         run._attempt_entry().update(ended=ended, status=status)
         run.write_about()
@@ -100,7 +100,8 @@ def end(run: Run, status: str) -> None:
         run.write_about()
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
             del os.environ["ROLLBOOK_RUN_ID"]
-    ticker.tick(final=True)
+    if ticker is not None:
+        ticker.tick(final=True)
     try:
         _let_keeper_finish(run)
     except Exception as err:
@@ -132,16 +133,16 @@ def _say_what_waits(run: Run) -> None:
 
 
 def _let_keeper_finish(run: Run) -> None:
-    mode = run._parts["keeper"]
+    mode = run._parts.keeper
     if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
         return
     if mode == "thread":
-        run._parts["keeper_thread"].finish(FINISH_SECONDS)
+        run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
         from rollbook.keeper.main import Keeper
 
         if run.writer.main:
-            Keeper(str(run.folder), sinks=run._parts.get("inline_sinks", [])).run_to_end()
+            Keeper(str(run.folder), sinks=run._parts.inline_sinks).run_to_end()
     elif run.writer.main:
         from rollbook.keeper.launch import launch, wait_done
 
@@ -168,16 +169,16 @@ def _local_sinks(run: Run, sinks: list[Any]) -> Any:
 
 
 def _provenance(run: Run) -> None:
-    if "provenance" in run._parts:
+    if run._parts.provenance is not None:
         return
-    run._parts["provenance"] = {}
+    run._parts.provenance = {}
     from rollbook.capture.origin.provenance import collect
 
-    run._parts["provenance"] = collect(run.about.get("cwd", "."))
+    run._parts.provenance = collect(run.about.get("cwd", "."))
     _fold_provenance(run)
     run.page_due = True  # a life that is killed has told what code it ran
 
 
 def _fold_provenance(run: Run) -> None:
-    for key, value in (run._parts.get("provenance") or {}).items():
+    for key, value in (run._parts.provenance or {}).items():
         run.about.setdefault(key, value)

@@ -17,6 +17,7 @@ from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.recovery import Turns
 from rollbook.remote import backlog
+from rollbook.run.parts import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.watched import Watched
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.capture.checkpoints.restoring import Restored
     from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints
+    from rollbook.capture.media.recorder import Media
+    from rollbook.capture.samples.recorder import SampleLog
     from rollbook.journal.writer import Writer
 
 __all__ = ["Run"]
@@ -63,7 +66,7 @@ class Run(Scope):
         self.status, self._ended, self._endings = "running", False, Turns()
         self.tokens: list[Any] = []
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
-        self._parts: dict[str, Any] = {}
+        self._parts = Parts()
         super().__init__(self, "", writer.channel())
         self.name = about["name"]
         self.config: dict[str, Any] = Watched(about.get("config") or {}, self._config_changed)
@@ -154,7 +157,7 @@ class Run(Scope):
           scope: the scope's name, "" for the run itself.
           at: the id of the checkpoint that the scope stands at.
         """
-        stores: dict[tuple[str, str], Any] = self._parts.setdefault("stores", {})
+        stores = self._parts.stores
         if self._windows_due:
             self._guard(self._refill_stores)
         store = stores.get((scope, at))
@@ -165,32 +168,31 @@ class Run(Scope):
         return store
 
     @property
-    def media(self) -> Any:
+    def media(self) -> Media:
         """Pictures and films of the run (capture.media)."""
-        if "media" not in self._parts:
+        if self._parts.media is None:
             from rollbook.capture.media.recorder import Media
 
-            self._parts["media"] = Media(self._folder, self.count)
-        return self._parts["media"]
+            self._parts.media = Media(self._folder, self.count)
+        return self._parts.media
 
     @property
-    def samples(self) -> Any:
+    def samples(self) -> SampleLog:
         """The seen-before set and sample log of the run (capture.samples)."""
-        if "samples" not in self._parts:
+        if self._parts.samples is None:
             from rollbook.capture.samples.recorder import SampleLog
 
-            self._parts["samples"] = SampleLog(self)
-        return self._parts["samples"]
+            self._parts.samples = SampleLog(self)
+        return self._parts.samples
 
     @property
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of the run (capture.checkpoints)."""
-        if "checkpoints" not in self._parts:
+        if self._parts.checkpoints is None:
             from rollbook.capture.checkpoints.saving import Checkpoints
 
-            self._parts["checkpoints"] = Checkpoints(self, self._folder, positions=self.writer.positions)
-        checkpoints: Checkpoints = self._parts["checkpoints"]
-        return checkpoints
+            self._parts.checkpoints = Checkpoints(self, self._folder, positions=self.writer.positions)
+        return self._parts.checkpoints
 
     def save_checkpoint(
         self,
@@ -268,7 +270,7 @@ class Run(Scope):
         rows = checkpoint_rows(self.book.checkpoints())
         row = choose_checkpoint(rows, which, self._folder)
         if row is None:
-            if self._parts.get("must"):
+            if self._parts.must:
                 raise NothingToResume(
                     f"restore({which!r}): run {self.id} was opened with resume='must' and has no such checkpoint to go "
                     f"back to; it has {len(rows)} in its history. Begin anew with resume='never', or go on without one "
@@ -362,7 +364,7 @@ class Run(Scope):
 
         self.writer.device_values.flush()
         windows = read_windows(self.book)
-        for scope, at in {*windows, *self._parts.get("stores", ())}:
+        for scope, at in {*windows, *self._parts.stores}:
             before = f"{scope}/" if scope else ""
             own = windows.get((scope, at), {})
             self.store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
@@ -395,7 +397,7 @@ class Run(Scope):
 
     def formatted_config(self, text: str) -> None:
         """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
-        self._parts["formatted_config"] = text
+        self._parts.formatted_config = text
         self.config_changed = True
 
     def write_about(self) -> None:
@@ -514,7 +516,7 @@ class Run(Scope):
         remote (of a run that is shipped: how far that is, see `rollbook.remote.backlog`).
         """
         rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
-        media = self._parts.get("media")
+        media = self._parts.media
         return {
             "rows": rows,
             "microseconds_per_row": spent / max(1, rows) * 1e6,

@@ -99,8 +99,8 @@ class Ticker(threading.Thread):
             from rollbook.capture.origin.config import write_config_files
 
             # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
-            native = run._parts.pop("native_config", None)
-            config, formatted = dict(run.config) if native is None else native, run._parts.get("formatted_config")
+            native, run._parts.native_config = run._parts.native_config, None
+            config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
             write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
             run.page_due = True
         if run.page_due and run.writer.main and not run.writer.fenced and not run.writer.closed:
