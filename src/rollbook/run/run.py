@@ -42,8 +42,7 @@ class Run(Scope):
     """The writing end of one run. Made by `rollbook.init` and `rollbook.attach`.
 
     As a context manager it finishes at the end of the block: `finished`, `killed` on KeyboardInterrupt, `crashed` on
-    any
-    other exception. Pickled, it becomes a further writer of the same run where it is unpickled.
+    any other exception. Pickled, it becomes a further writer of the same run where it is unpickled.
 
     Attributes:
       id, project, name, seed: identity. attempt: the life of the run, from 1.
