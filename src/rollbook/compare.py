@@ -306,7 +306,7 @@ class Reached:
             return f"{told}, 95 % at each point (Clopper-Pearson)" if n >= 3 else f"{told}, no band below 3"
 
         lines = tuple(
-            Line(words(label, n), self.x_P, share, *((low, high) if n >= 3 else (None, None)))
+            Line(words(label, n), self.x_P, share, low if n >= 3 else None, high if n >= 3 else None, steps=True)
             for label, n, share, low, high in zip(
                 self.labels, self.n, self.share_GP, self.low_GP, self.high_GP, strict=True
             )
@@ -505,6 +505,7 @@ def _drawn(group: GroupCurve, seeds: str, extremes: bool) -> plots.Line:
         group.max_P if extremes and honest else None,
         () if len(runs) == 1 and honest else runs,
         Trace(np.concatenate([r.x[b] for r, b in rows]), np.concatenate([r.y[b] for r, b in rows])) if some else None,
+        steps=group.aligned.interpolation == "previous",
     )
 
 
@@ -581,7 +582,8 @@ class Pair:
     def sentence(self) -> str:
         """The answer first, then how sure it is."""
         if self.verdict is not None:
-            return self.verdict.sentence()
+            told = self.verdict.sentence()
+            return told if self.verdict.better else f"{self.a} and {self.b}: {told[0].lower()}{told[1:]}"
         if math.isnan(self.difference):
             return f"{self.a} and {self.b}: not decided; one of them has no finished seed with a score."
         better, worse = (self.a, self.b) if self.difference > 0 else (self.b, self.a)
@@ -711,7 +713,7 @@ class Comparison:
             nothing,
             tuple(np.zeros(0) for _ in known),
             tuple(
-                f"{pair.improvement:.3g} over {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
+                f"{100 * pair.improvement:.3g} % of {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
                 for pair in known
             ),
             zero=0.5,
@@ -723,7 +725,7 @@ class Comparison:
         from rollbook.plots import Line, Panel
 
         lines = tuple(
-            Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares)
+            Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares, steps=True)
             for group, shares in zip(self.groups, self.profiles_GH, strict=True)
         )
         title = f"{self.metric}: share of scores above a threshold"
@@ -807,7 +809,7 @@ def compare(
     if len(groups) == 1:
         notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
-    thresholds = np.linspace(pooled.min(), pooled.max(), _PROFILE_POINTS) if len(pooled) else np.zeros(0)
+    thresholds = _thresholds(pooled)
     profiles = np.array(
         [
             stats.performance_profile(group.seeds_R if len(tasks) == 1 else complete, thresholds)
@@ -819,6 +821,15 @@ def compare(
     return Comparison(
         metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes)
     )
+
+
+def _thresholds(scores: Floats) -> Floats:
+    """From a little below the lowest score, above which all are, to a little above the highest."""
+    if not len(scores):
+        return np.zeros(0)
+    low, high = float(scores.min()), float(scores.max())
+    beyond = 0.02 * ((high - low) or abs(high) or 1.0)
+    return np.linspace(low - beyond, high + beyond, _PROFILE_POINTS)
 
 
 def _scale(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:

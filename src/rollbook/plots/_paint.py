@@ -56,7 +56,9 @@ class Paint:
                            alpha=more.get("alpha"))  # fmt: skip
         return handle
 
-    def between(self, x: NDArray, low: NDArray, high: NDArray, colour: str, alpha: float) -> Any:
+    def between(
+        self, x: NDArray, low: NDArray, high: NDArray, colour: str, alpha: float, *, steps: bool = False
+    ) -> Any:
         """The area between two lines, where both have a value; a lone point is a stroke."""
         lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         known = np.isfinite(lows) & np.isfinite(highs)
@@ -66,7 +68,8 @@ class Paint:
         lone = known & ~before & ~after
         if lone.any():
             self.axes.vlines(x[lone], lows[lone], highs[lone], color=colour, alpha=min(1.0, alpha * 2.5), linewidth=2)
-        return self.axes.fill_between(x, lows, highs, where=known, color=colour, alpha=alpha, linewidth=0)
+        return self.axes.fill_between(x, lows, highs, where=known, color=colour, alpha=alpha, linewidth=0,
+                                      step="post" if steps else None)  # fmt: skip
 
     def not_finite(self, x: NDArray, y: NDArray) -> None:
         """Remember rows that are NaN or infinite; `finish` puts a mark at the edge for each."""
@@ -143,7 +146,7 @@ class Paint:
         self.axes.set_xlabel(short(axis, 100))
         if up:
             self.axes.set_ylabel(short(up, 60))
-        self.axes.xaxis.set_major_formatter(lambda value, _place: measure(value))
+        self.axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, self.axes.get_xlim()))))
         self.axes.locator_params(axis="x", nbins=7)
 
     def empty(self, words: str = "nothing to draw") -> None:
@@ -170,7 +173,7 @@ def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...],
         columns = max(1, min(4, int(figure.get_figwidth() * 14.5 // (max(map(len, words)) + 7)), len(shown)))
     lines: list[str] = []
     for remark in remarks[:_MOST_REMARKS]:
-        lines += textwrap.wrap(short(remark, 300), int(figure.get_figwidth() * 17))
+        lines += textwrap.wrap(short(remark, 300).replace(" %", "\u00a0%"), int(figure.get_figwidth() * 17))
     if len(remarks) > _MOST_REMARKS:
         lines.append(f"… and {len(remarks) - _MOST_REMARKS} more remarks")
     told = 0.145 * len(lines) + (0.06 if lines else 0.0)
@@ -192,11 +195,12 @@ def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...],
             text.set_text(said)  # after the fact: matplotlib drops labels that begin with an underscore
 
 
-def measure(value: float) -> str:
-    """A number as an axis shows it: 0, 250, 20k, 1.5M."""
+def measure(value: float, largest: float | None = None) -> str:
+    """A number as an axis shows it: 0, 250, 20k, 1.5M; in the unit of the largest on the axis, if that is said."""
     if not math.isfinite(value):
         return str(value)
+    size = abs(value) if largest is None else largest
     for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if limit <= abs(value) < 1e15:
+        if limit <= size < 1e15 and value:
             return f"{value / {'T': 1e12, 'G': 1e9, 'M': 1e6, 'k': 1e3}[unit]:.6g}{unit}"
     return f"{value:.6g}"

@@ -38,6 +38,7 @@ class Line:
       least, most: [points], the extremes of everything behind the line; drawn fainter.
       seeds: the runs themselves, thin.
       raw: rows that are not finite, marked at the edge.
+      steps: what holds at a point holds until the next one; without it neighbours are joined by a straight line.
     """
 
     label: str
@@ -49,6 +50,7 @@ class Line:
     most: NDArray | None = None
     seeds: tuple[Trace, ...] = ()
     raw: Trace | None = None
+    steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,12 +43,15 @@ def paint_panel(
     for place, line in enumerate(data.lines, first_colour):
         colour, dashes = style.colour(place), style.dashes(place)
         if line.least is not None and line.most is not None:
-            paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10)
+            paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10, steps=line.steps)
         if line.low is not None and line.high is not None:
-            paint.between(line.x, line.low, line.high, colour, 0.10 if many else 0.22)
+            paint.between(line.x, line.low, line.high, colour, 0.10 if many else 0.22, steps=line.steps)
         for seed in line.seeds:
             paint.line(seed.x, seed.y, colour, width=0.8, dashes=dashes, alpha=0.55)
-        handle = paint.line(line.x, line.y, colour, dashes=dashes, width=1.2 if many else 1.8, zorder=3)
+        handle = paint.line(
+            line.x, line.y, colour, dashes=dashes, width=1.2 if many else 1.8, zorder=3,
+            drawstyle="steps-post" if line.steps else "default",
+        )  # fmt: skip
         paint.entries.append((handle, line.label))
         if line.raw is not None:
             paint.not_finite(line.raw.x, line.raw.y)

@@ -44,7 +44,7 @@ def draw(figure: Any, data: Bars, style: Style, *, limits: tuple[float | None, f
                           arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
         if np.isfinite(data.values[place]):
             axes.plot([data.values[place]] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
-        axes.text(0.0, row + 0.32, short(data.words[place], 100), fontsize=7, color=style.ink_3,
+        axes.text(0.008, row + 0.32, short(data.words[place], 100), fontsize=7, color=style.ink_3,
                   transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
     if data.zero is not None:
         axes.axvline(data.zero, color=style.ink_3, linewidth=0.8, linestyle=(0, (3, 3)))
@@ -57,7 +57,7 @@ def draw(figure: Any, data: Bars, style: Style, *, limits: tuple[float | None, f
     if limits or data.span:
         axes.set_xlim(*(limits or data.span or (None, None)))
     _mark_outside(axes, data, rows, style)
-    axes.xaxis.set_major_formatter(lambda value, _place: measure(value))
+    axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, axes.get_xlim()))))
     below(figure, [], data.remarks, style)
 
 

@@ -18,5 +18,5 @@ def draw(figure: Any, data: Panel, style: Style) -> None:
     paint_panel(paint, data)
     if data.lines:
         paint.axes.set_ylim(-0.03, 1.03)
-        paint.axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+        paint.axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     below(figure, paint.entries, data.remarks, style)
