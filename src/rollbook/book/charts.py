@@ -95,9 +95,11 @@ def _bad(series: Series) -> Trace | None:
 
 
 def _remarks(series: Mapping[str, Series]) -> tuple[str, ...]:
-    return tuple(
-        f"{key}: {each.non_finite:,} rows are NaN or infinite." for key, each in series.items() if each.non_finite
-    )
+    return tuple(f"{key}: {_rows(each.non_finite)} NaN or infinite." for key, each in series.items() if each.non_finite)
+
+
+def _rows(n: int) -> str:
+    return "1 row is" if n == 1 else f"{n:,} rows are"
 
 
 def _ghosts(book: ChartTables, keys: list[str], axis: str) -> tuple[Trace, ...]:

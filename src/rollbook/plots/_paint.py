@@ -164,6 +164,7 @@ def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...],
     """
     import textwrap
 
+    entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share words
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
     words = [short(text, 100 if len(shown) <= 8 else 44) for _, text in shown]
     if more > 0:

@@ -37,7 +37,7 @@ def paint_panel(
         paint.empty("no run has a row of it")
         return
     for ghost in data.ghosts:
-        handle = paint.line(ghost.x, ghost.y, style.ghost, width=0.9, dashes=(0, (2, 1.5)), alpha=0.9, zorder=1.5)
+        handle = paint.line(ghost.x, ghost.y, style.ink_3, width=1.1, dashes=(0, (2.5, 1.2)), zorder=1.5)
         paint.entries.append((handle, ghost.label or "abandoned by a restart"))
     many = len(data.lines) > 12
     for place, line in enumerate(data.lines, first_colour):

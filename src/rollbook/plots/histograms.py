@@ -52,7 +52,7 @@ def draw(figure: Any, data: Cells, style: Style, *, limits: tuple[float, float] 
     below(
         figure,
         paint.entries,
-        ("Darker: a larger share of the values of that column (root scale).", *data.remarks),
+        ("Stronger colour: a larger share of the values of that column (root scale).", *data.remarks),
         style,
     )
 

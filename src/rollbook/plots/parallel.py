@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,10 @@ def draw(figure: Any, data: Threads, style: Style) -> None:
         axes.axvline(place, color=style.line, linewidth=0.8, zorder=0)
         for at, word in column:
             axes.text(place + 0.05, at, word, fontsize=7, color=style.ink_3, va="center",
-                      bbox={"facecolor": style.ground, "alpha": 0.7, "pad": 0.6, "linewidth": 0})  # fmt: skip
+                      bbox={"facecolor": style.ground, "alpha": 0.9, "pad": 0.6, "linewidth": 0})  # fmt: skip
     axes.set_xticks(range(len(names) + 1))
-    axes.set_xticklabels([short(name.removeprefix("config."), 20) for name in [*names, data.result_name]])
+    words = [short(name.removeprefix("config."), 40) for name in [*names, data.result_name]]
+    axes.set_xticklabels(["\n".join(textwrap.wrap(word.replace("_", "_ "), 18)).replace("_ ", "_") for word in words])
     axes.tick_params(axis="x", length=0, labelcolor=style.ink)
     remarks = list(data.remarks)
     lacking = int((~np.isfinite(result)).sum())

@@ -103,15 +103,31 @@ def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
     settings = [dict(leaves(row.get("config"), "config")) for row in asked.rows]
     names = list(dict.fromkeys(name for each in settings for name in each))
     different = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
+    alike: dict[tuple[int, ...], list[str]] = {}  # those that divide the runs in the same way are one column
+    for name in different:
+        alike.setdefault(_division([repr(each.get(name)) for each in settings]), []).append(name)
+    columns = [names[0] for names in alike.values()]
     threads = Threads(
         f"{key} by configuration",
-        tuple(different),
-        tuple(tuple(_cell(each.get(name)) for each in settings) for name in different),
+        tuple(columns),
+        tuple(tuple(_cell(each.get(name)) for each in settings) for name in columns),
         np.array([np.nan if result is None else result for result in results], dtype=np.float64),
         f"{key} ({score})",
-        (f"{len(asked.rows)} runs.",),
+        (f"{len(asked.rows)} runs.", *(_go_along(names) for names in alike.values() if len(names) > 1)),
     )
     return draw("parallel", threads, theme=theme, **options)
+
+
+def _division(values: Sequence[str]) -> tuple[int, ...]:
+    """Which runs have the same value as each other: for each the place of the first that has its value."""
+    first: dict[str, int] = {}
+    return tuple(first.setdefault(value, place) for place, value in enumerate(values))
+
+
+def _go_along(names: Sequence[str]) -> str:
+    own, *others = (name.removeprefix("config.") for name in names)
+    more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+    return f"Divide the runs as {own} does: {', '.join(others[:4])}{more}."
 
 
 def _cell(value: Any) -> Any:
