@@ -305,6 +305,35 @@ class Run(Scope):
     def _set_clocks(self, clocks: dict[str, int]) -> None:
         self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]
 
+    def write_rows(self, rows: Any, *, table: str = "metrics", source: str = "") -> int:
+        """Write rows that were made elsewhere, in order, each with its own clocks and its own time.
+
+        For importers and for logs that were kept in another form; `log` and `record` are for what happens now. Rows are
+        safe when this returns, and batch by batch before.
+
+        Args:
+          rows: an Arrow table (or a reader of record batches), or an iterable of mappings or `protocols.Row`s. Of a
+            mapping, `time` is unix seconds or a datetime (now, if it has none), names of the run's clocks are their
+            readings, `scope` is the scope that the row was logged through, and all else are values by their full keys:
+            numbers, texts and histograms; None is left out. An Arrow table's columns are read likewise.
+          table: of which table they are rows; for another one than metrics, the values are its columns.
+          source: what they come from, such as a path. The run then remembers how many rows of it are there, and a
+            later call with the same source, in this life or after a kill and a resume, passes those over and goes on
+            with the next. What was there before must not have changed.
+        Returns:
+          How many rows were written now. A row that cannot be used (no mapping, an impossible time) is left out and
+          counted (`run.bill()`), as are single values.
+        Raises:
+          BadInput: `rows` is nothing that can be gone through; the source is not what it was; the disk is full.
+          Whatever `rows` itself raises while it is gone through; the batches before are written.
+        """
+        if "foreign_rows" not in self._parts:
+            from rollbook.run.foreign_rows import ForeignRows
+
+            self._parts["foreign_rows"] = ForeignRows(self)
+        written: int = self._parts["foreign_rows"].write(rows, table, source)
+        return written
+
     def rewind(self, **clock: int) -> None:
         """Go back to where a clock stood: rows after `env_step=…` (or another clock) are abandoned, hidden and kept.
 

@@ -1,0 +1,369 @@
+"""Rows that were made elsewhere, with their own clocks and times: what `Run.write_rows` does with them.
+
+They go through a journal writer of their own, in batches. Before each batch a mark says which rows of which source it
+holds; so a program that was killed, and reads its source again, goes on with exactly the rows that are not there yet:
+the mark says where the last batch began, and the number of frames behind it how much of it was written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+import zlib
+from itertools import islice
+
+from rollbook.clocks import UNKNOWN, as_clock
+from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
+from rollbook.values import Histogram, flatten, scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rollbook.journal.writer import Writer
+    from rollbook.run.run import Run
+
+__all__ = ["ForeignRows"]
+
+_BATCH = 4096
+_EARLIEST, _LATEST = 0.0, 7e9
+"""Unix seconds that can be a time: 1970 to 2191."""
+
+_NS = 1_000_000_000
+_ROWS_MARK = "rows"
+
+
+class ForeignRows:
+    """Writes rows that somebody else timed. Made at the first `Run.write_rows`; one call at a time."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._writer: Writer | None = None
+        self._places: dict[str, int] = {}
+        run.on_finish(lambda status: self.close())
+
+    def write(self, rows: Any, table: str, source: str) -> int:
+        """See `Run.write_rows`."""
+        with self._lock:
+            remaining = enumerate(_each(rows))
+            position, half_written = self._place_of(source) if source else (0, None)
+            try:
+                written = 0
+                if half_written is not None:
+                    written += self._go_on(remaining, table, source, half_written)
+                    position = half_written["start"] + half_written["rows"]
+                elif position:
+                    _pass_over(remaining, position, source)
+                while True:
+                    batch = [row for _n, row in islice(remaining, _BATCH)]
+                    if not batch:
+                        break
+                    groups, kept = self._sorted(batch, table)
+                    self._mark(source, position, len(batch), groups)
+                    for group in groups:
+                        self._put(group)
+                    written += kept
+                    position += len(batch)
+                    if source:
+                        self._places[source] = position
+            except BaseException:
+                self._places.pop(source, None)  # the disk knows best how far it came
+                raise
+            return written
+
+    def close(self) -> None:
+        """Say goodbye; calling it twice is fine."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    # -- where a source stands
+
+    def _place_of(self, source: str) -> tuple[int, dict[str, Any] | None]:
+        """(rows of the source that are all there, None), or (0, the batch that was begun and perhaps not ended)."""
+        known = self._places.get(source)
+        if known is not None:
+            return known, None
+        from rollbook.book.last_words import all_marks
+
+        marks = [
+            {**mark["payload"], **{name: mark[name] for name in ("writer", "lane", "seq")}}
+            for mark in all_marks(self._run.book)
+            if mark["mark"] == _ROWS_MARK and mark["payload"].get("source") == source
+        ]
+        if not marks:
+            return 0, None
+        newest = max(range(len(marks)), key=lambda n: (int(marks[n]["start"]), int(marks[n]["there"]), n))
+        last = marks[newest]
+        from rollbook.journal.reader import JournalReader
+        from rollbook.keeper.sealed import LazySealed
+
+        tops: dict[str, dict[int, int]] = {}
+        folder = str(self._run.folder)
+        with JournalReader(folder, sealed=LazySealed(folder)) as reader:
+            reader.skip(tops)
+        behind = tops.get(str(last["writer"]), {}).get(int(last["lane"]), 0) - int(last["seq"])
+        last["frames"] = int(last["there"]) + max(0, behind)
+        return 0, last
+
+    def _go_on(self, remaining: Iterator[tuple[int, Any]], table: str, source: str, begun: Mapping[str, Any]) -> int:
+        """Write what is missing of a batch that was begun."""
+        start, rows = int(begun["start"]), int(begun["rows"])
+        _pass_over(remaining, start, source)
+        batch = [row for _n, row in islice(remaining, rows)]
+        groups, _kept = self._sorted(batch, table)
+        if len(batch) < rows or _digest(groups) != begun.get("digest"):
+            raise BadInput(
+                f"write_rows(…, source={source!r}): its rows {start:,} to {start + rows:,} were written before and are "
+                "others now. The source was changed: write it to a new run, or name it differently"
+            )
+        missing = groups[min(int(begun["frames"]), len(groups)) :]
+        if missing:  # under a mark of its own: should we be killed again, what is behind it is counted from here
+            self._mark(source, start, rows, groups, len(groups) - len(missing))
+        for group in missing:
+            self._put(group)
+        return sum(len(group.times) for group in missing)
+
+    def _mark(self, source: str, start: int, rows: int, groups: list[_Group], there: int = 0) -> None:
+        if source:
+            payload = {"source": source, "start": start, "rows": rows, "digest": _digest(groups), "there": there}
+            self._frame({"mark": _ROWS_MARK, "scope": "", "at": "", "clocks": [], "keys": [], **payload})
+
+    # -- rows into frames
+
+    def _sorted(self, batch: list[Any], table: str) -> tuple[list[_Group], int]:
+        """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
+        groups: dict[tuple[Any, ...], _Group] = {}
+        kept = 0
+        for row in batch:
+            try:
+                parts = self._parts_of(row, table)
+            except (BadInput, TypeError, ValueError, AttributeError, OverflowError) as err:
+                if is_foreign(err):
+                    raise
+                self._run.count("bad_row", message=f"write_rows(): a row was left out: {err}. The others are kept")
+                continue
+            kept += bool(parts)
+            for to, scope, at, moment, clocks, cells in parts:
+                kinds = tuple((name, type(cell)) for name, cell in cells.items())
+                shape = (to, scope, at, kinds)
+                group = groups.get(shape)
+                if group is None:
+                    group = groups[shape] = _Group(to, scope, at)
+                group.add(moment, clocks, cells)
+        return list(groups.values()), kept
+
+    def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, Any]]]:
+        """(table, scope, at, unix ns, clocks, cells) of each table that a row belongs to."""
+        names = self._run.writer.clocks
+        scope = at = ""
+        if hasattr(row, "clocks") and hasattr(row, "values") and not callable(row.values):  # protocols.Row
+            moment, given, values = _nanoseconds(row.time), dict(row.clocks), row.values
+            scope, at, table = row.scope, row.at, row.table if table == "metrics" else table
+        else:
+            if not hasattr(row, "items"):
+                raise BadInput(f"found {type(row).__name__} {row!r:.80}, which is neither a mapping nor a Row")
+            values = dict(row)
+            moment = _nanoseconds(values.pop("time", None))
+            given = {name: values.pop(name) for name in names if name in values}
+            scope = str(values.pop("scope", "") or "")
+        clocks, cells = self._clocks(given, names), {}
+        texts: dict[str, str] = {}
+        parts: list[tuple[str, str, str, int, list[int], dict[str, Any]]] = []
+        for name, value in flatten({**values, **clocks[1]}) if table == "metrics" else values.items():
+            if value is None:
+                continue
+            number = value if type(value) in (float, int, bool) else scalar_of(value)
+            if table != "metrics":
+                cells[str(name)] = value if number is None else number
+            elif number is not None:
+                cells[str(name)] = number
+            elif isinstance(value, (str, bytes)):
+                texts[str(name)] = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
+            elif isinstance(value, Histogram):
+                histogram = {"key": str(name), "edges": list(value.edges), "counts": list(value.counts)}
+                summary = {part: getattr(value, part) for part in ("low", "high", "total", "total_squares")}
+                parts.append(("histograms", scope, at, moment, clocks[0], {**histogram, **summary}))
+            else:
+                self._run.count(
+                    "unloggable",
+                    message=f"write_rows(): found {type(value).__name__} under {name!r}, which is not a number, text "
+                    "or Histogram; it was left out, the rest of the row was kept",
+                )
+        parts += [("text", scope, at, moment, clocks[0], {"key": key, "text": text}) for key, text in texts.items()]
+        if cells:
+            parts.insert(0, (table, scope, at, moment, clocks[0], cells))
+        return parts
+
+    def _clocks(self, given: Mapping[str, Any], names: tuple[str, ...]) -> tuple[list[int], dict[str, Any]]:
+        """All clocks of a row, and what was no reading of one as values `clock/<name>`."""
+        readings, refused = [UNKNOWN] * len(names), {}
+        for name, value in given.items():
+            if value is None or value != value:
+                continue
+            reading = as_clock(value) if name in names else None
+            if reading is None:
+                refused[f"clock/{name}"] = value
+                self._run.count(
+                    "odd_clock",
+                    message=f"write_rows(): {name}={value!r:.80} is not a reading of a clock of this run; it was kept "
+                    f"as the value 'clock/{name}'. Clocks: {', '.join(names)}; declare others with init(clocks=…)",
+                )
+            else:
+                readings[names.index(name)] = reading
+        return readings, refused
+
+    def _put(self, group: _Group) -> None:
+        writer = self._own_writer()
+        payload: dict[str, Any] = {
+            "table": group.table,
+            "scope": group.scope,
+            "at": group.at,
+            "clocks": group.clocks[0],
+            "n": len(group.times),
+            "columns": {name: _packed(cells) for name, cells in group.columns.items()},
+            "time_column": _packed([moment - writer.time_offset for moment in group.times]),
+        }
+        for place, name in enumerate(writer.clocks):
+            readings = [row[place] for row in group.clocks]
+            if any(reading != readings[0] for reading in readings):
+                payload.setdefault("clock_columns", {})[name] = _packed(readings)
+        self._frame(payload)
+
+    def _frame(self, payload: Mapping[str, Any]) -> None:
+        if not self._own_writer().frame(payload):
+            raise BadInput(
+                "write_rows(): a batch could not be written; run.bill() says why. Nothing of it is lost in the source: "
+                "free space, and write it again with the same source="
+            )
+
+    def _own_writer(self) -> Writer:
+        main = self._run.writer
+        if self._writer is None or self._writer.attempt != main.attempt:
+            from rollbook.journal.writer import Writer
+
+            self.close()
+            self._writer = Writer(
+                str(self._run.folder), attempt=main.attempt, clocks=main.clocks, nonce=main.nonce, bill=main.bill
+            )
+            self._writer.open()
+        return self._writer
+
+
+class _Group:
+    """Rows of one table, scope and key set."""
+
+    __slots__ = ("at", "clocks", "columns", "scope", "table", "times")
+
+    def __init__(self, table: str, scope: str, at: str) -> None:
+        self.table, self.scope, self.at = table, scope, at
+        self.times: list[int] = []
+        self.clocks: list[list[int]] = []
+        self.columns: dict[str, list[Any]] = {}
+
+    def add(self, moment: int, clocks: list[int], cells: Mapping[str, Any]) -> None:
+        """One row more; it has the keys of the others."""
+        self.times.append(moment)
+        self.clocks.append(clocks)
+        for name, cell in cells.items():
+            self.columns.setdefault(name, []).append(cell)
+
+
+def _each(rows: Any) -> Iterator[Any]:
+    """The rows one by one, of an Arrow table, a reader of record batches, or anything that can be gone through."""
+    if hasattr(rows, "to_batches") or hasattr(rows, "read_next_batch"):
+        for batch in rows.to_batches() if hasattr(rows, "to_batches") else rows:
+            yield from _of_batch(batch)
+    elif hasattr(rows, "schema") and hasattr(rows, "to_pylist"):
+        yield from _of_batch(rows)
+    elif hasattr(rows, "items") or isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
+        raise BadInput(
+            f"write_rows({rows!r:.80}): pass an Arrow table, or a list (or another iterable) of mappings or Rows"
+        )
+    else:
+        yield from rows
+
+
+def _of_batch(batch: Any) -> Iterator[dict[str, Any]]:
+    """A record batch row by row. Times become whole nanoseconds: Python's own have none."""
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if str(column.type).startswith("timestamp"):
+            import pyarrow as pa
+
+            unit = column.type.unit
+            scale = {"s": _NS, "ms": 1_000_000, "us": 1000, "ns": 1}[unit]
+            whole = column.cast(pa.int64()).to_pylist()
+            columns[name] = [None if moment is None else _Nanoseconds(moment * scale) for moment in whole]
+        else:
+            columns[name] = column.to_pylist()
+    names = list(columns)
+    for cells in zip(*columns.values(), strict=True):
+        yield dict(zip(names, cells, strict=True))
+
+
+class _Nanoseconds(int):
+    """A time that is exact to the nanosecond."""
+
+
+def _nanoseconds(moment: Any) -> int:
+    """Unix nanoseconds of what a row gives as its time.
+
+    Raises:
+      BadInput: it is no time between 1970 and 2191.
+    """
+    if moment is None:
+        return time.time_ns()
+    if isinstance(moment, _Nanoseconds):
+        whole, seconds = int(moment), int(moment) / _NS
+    elif isinstance(moment, datetime.datetime):
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
+        since = aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        whole = (since.days * 86_400 + since.seconds) * _NS + since.microseconds * 1000
+        seconds = whole / _NS
+    else:
+        number = scalar_of(moment)
+        if number is None or isinstance(number, bool) or number != number:
+            raise BadInput(f"time={moment!r:.80} is not a time; pass unix seconds or a datetime")
+        seconds = float(number)
+        whole = number * _NS if isinstance(number, int) else round(seconds * _NS) if abs(seconds) < _LATEST else 0
+    if not _EARLIEST <= seconds < _LATEST:
+        raise BadInput(f"time={moment!r:.80} lies outside of 1970 to 2191; pass unix seconds or a datetime")
+    return whole
+
+
+def _pass_over(remaining: Iterator[tuple[int, Any]], rows: int, source: str) -> None:
+    passed = sum(1 for _row in islice(remaining, rows))
+    if passed < rows:
+        raise BadInput(
+            f"write_rows(…, source={source!r}): {rows:,} of its rows were written before, and has {passed:,} now. The "
+            "source was changed: write it to a new run, or name it differently"
+        )
+
+
+def _digest(groups: Iterable[_Group]) -> int:
+    """A number that another content would hardly have. Times are left out: a source without any is given them anew."""
+    crc = 0
+    for group in groups:
+        crc = zlib.crc32(repr((group.table, group.scope, group.at, group.clocks, group.columns)).encode(), crc)
+    return crc
+
+
+def _packed(cells: list[Any]) -> Any:
+    """A column as an array where it holds numbers of one kind that fit; else as it is."""
+    import numpy as np
+
+    kind = type(cells[0])
+    if any(type(cell) is not kind for cell in cells):
+        return cells
+    if kind is float:
+        return np.array(cells, dtype=np.float64)
+    if kind is bool:
+        return np.array(cells, dtype=np.bool_)
+    if kind is int and all(-(2**63) <= cell < 2**63 for cell in cells):
+        return np.array(cells, dtype=np.int64)
+    return cells

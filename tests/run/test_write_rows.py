@@ -1,0 +1,271 @@
+"""`Run.write_rows`: rows that were made elsewhere, with their own clocks and times."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rollbook
+from rollbook.book.book import Book
+from rollbook.errors import BadInput, RollbookWarning
+from rollbook.journal.reader import JournalReader
+from rollbook.keeper.sealed import LazySealed
+from rollbook.protocols import Row
+from rollbook.run import foreign_rows
+from rollbook.values import Histogram
+
+
+def open_run(folder: Path, **more: Any) -> rollbook.Run:
+    return rollbook.init("p", "r", dir=folder, sinks=[], keeper="inline", rules=(), **more)
+
+
+def cells_of(book: Book, key: str) -> list[tuple[float, int | None, Any]]:
+    """(time, env_step, value) of a key, in the order of the book."""
+    table = book.metrics([key], exact=True)
+    times = [moment.timestamp() for moment in table["time"].to_pylist()]
+    steps = table["env_step"].to_pylist() if "env_step" in table.column_names else [None] * len(times)
+    return [cell for cell in zip(times, steps, table[key].to_pylist(), strict=True) if cell[2] is not None]
+
+
+def test_rows_keep_their_own_times_clocks_and_kinds(tmp_path: Path) -> None:
+    moment = datetime.datetime(2024, 5, 6, 7, 8, 9, 250_000, tzinfo=datetime.UTC)
+    rows = [
+        {"time": 1.5e9, "env_step": 10, "loss": 0.5, "nested": {"a": 1}, "none": None, "scope": "train"},
+        {"time": moment, "env_step": 20.0, "loss": math.nan, "note": "a word"},
+        Row(1.8e9, {"gradient_step": 3}, {"loss": 2.0, "dist": Histogram([0, 1, 2], [3, 4])}, at="", scope="update"),
+    ]
+    with open_run(tmp_path) as run:
+        assert run.write_rows(rows) == 3
+        assert run.bill()["drops"] == {}
+    book = run.book
+    (first, second, third) = cells_of(book, "loss")
+    assert first == (1.5e9, 10, 0.5)
+    assert (second[0], second[1]) == (moment.timestamp(), 20)
+    assert math.isnan(second[2])
+    assert third == (1.8e9, None, 2.0)
+    assert cells_of(book, "nested/a") == [(1.5e9, 10, 1)]
+    assert book.text().select(["key", "text"]).to_pylist() == [{"key": "note", "text": "a word"}]
+    (histogram,) = book.table("histograms").to_pylist()
+    assert (histogram["key"], histogram["counts"], histogram["gradient_step"]) == ("dist", [3.0, 4.0], 3)
+
+
+def test_an_arrow_table_is_rows(tmp_path: Path) -> None:
+    nanoseconds = 1_600_000_000_123_456_000
+    table = pa.table(
+        {
+            "time": pa.array([nanoseconds, nanoseconds + 1000], pa.timestamp("ns", tz="UTC")),
+            "env_step": [1, 2],
+            "loss": [0.25, None],
+            "won": [True, False],
+        }
+    )
+    with open_run(tmp_path) as run:
+        assert run.write_rows(table) == 2
+        assert run.write_rows(table.to_batches()[0]) == 2
+        assert run.write_rows(pa.RecordBatchReader.from_batches(table.schema, table.to_batches())) == 2
+    moments = run.book.metrics(["won"])["time"].cast(pa.timestamp("ns", tz="UTC")).cast(pa.int64())
+    assert sorted(moments.to_pylist()) == [nanoseconds] * 3 + [nanoseconds + 1000] * 3
+    assert len(cells_of(run.book, "loss")) == 3
+
+
+def test_rows_of_another_table_are_its_columns(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        run.write_rows(
+            [{"time": 1e9 + n, "env_step": n, "return": 2.0 * n, "length": n} for n in range(3)], table="episodes"
+        )
+    episodes = run.book.episodes()
+    assert episodes["return"].to_pylist() == [0.0, 2.0, 4.0]
+    assert episodes["env_step"].to_pylist() == [0, 1, 2]
+
+
+def test_what_cannot_be_used_is_left_out_counted_and_named(tmp_path: Path) -> None:
+    rows = [{"time": 1e9, "loss": 1.0}, 3, {"time": "yesterday", "loss": 2.0}, {"time": -5.0, "loss": 3.0},
+            {"time": 1e9, "env_step": 1.5, "loss": 4.0, "odd": object()}]  # fmt: skip
+    with open_run(tmp_path) as run:
+        with pytest.warns(RollbookWarning) as warned:
+            assert run.write_rows(rows) == 2
+        assert run.bill()["drops"] == {"bad_row": 3, "odd_clock": 1, "unloggable": 1}
+    assert any("neither a mapping nor a Row" in str(warning.message) for warning in warned)
+    assert [cell[2] for cell in cells_of(run.book, "loss")] == [1.0, 4.0]
+    assert [cell[2] for cell in cells_of(run.book, "clock/env_step")] == [1.5]
+    for wrong in ({"loss": 1}, "rows", 3):
+        with open_run(tmp_path) as run, pytest.raises(BadInput, match="Arrow table"):
+            run.write_rows(wrong)
+
+
+def source(n: int) -> list[dict[str, Any]]:
+    """Rows of three key sets and two tables."""
+    return [
+        {"time": 1.6e9 + i, "env_step": i, **({"a": float(i)}, {"b": i, "c": 0.5 * i}, {"note": f"n{i}"})[i % 3]}
+        for i in range(n)
+    ]
+
+
+def whole(book: Book) -> list[Any]:
+    texts = book.text().select(["env_step", "text"]).to_pylist()
+    return [cells_of(book, "a"), cells_of(book, "b"), cells_of(book, "c"), texts]
+
+
+def test_a_source_goes_on_where_it_stopped_in_this_life_and_the_next(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        assert run.write_rows(source(30), source="s") == 30
+        assert run.write_rows(source(40), source="s") == 10
+        assert run.write_rows(source(40), source="s") == 0
+    with open_run(tmp_path, resume="must") as run:
+        assert run.write_rows(source(55), source="s") == 15
+        assert run.write_rows(source(3), source="another") == 3
+    with open_run(tmp_path / "other") as straight:
+        straight.write_rows(source(55))
+        straight.write_rows(source(3))
+    assert whole(run.book) == whole(straight.book)
+
+
+@pytest.mark.parametrize("frames", range(9))
+def test_a_batch_that_was_cut_short_anywhere_is_completed_and_nothing_is_doubled(
+    tmp_path: Path, monkeypatch: Any, frames: int
+) -> None:
+    monkeypatch.setattr(foreign_rows, "_BATCH", 12)
+    with open_run(tmp_path) as run:
+        put, left = foreign_rows.ForeignRows._frame, [frames]
+
+        def fails(self: Any, payload: Any) -> None:
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            put(self, payload)
+
+        monkeypatch.setattr(foreign_rows.ForeignRows, "_frame", fails)
+        with pytest.raises(KeyboardInterrupt):
+            run.write_rows(source(30), source="s")
+        left[0] = 2  # and once more while it goes on
+        if frames % 2:
+            with pytest.raises(KeyboardInterrupt):
+                run.write_rows(source(30), source="s")
+        monkeypatch.setattr(foreign_rows.ForeignRows, "_frame", put)
+        if frames % 3 == 0:
+            run.finish()
+            run = open_run(tmp_path, resume="must")
+        run.write_rows(source(30), source="s")
+        run.finish()
+    with open_run(tmp_path / "other") as straight:
+        straight.write_rows(source(30))
+    assert whole(run.book) == whole(straight.book)
+
+
+PROGRAM = """
+import os, sys, rollbook
+from rollbook.run import foreign_rows
+foreign_rows._BATCH = 10
+sys.path.insert(0, sys.argv[2])
+from test_write_rows import source
+run = rollbook.init("p", "r", dir=sys.argv[1], sinks=[], keeper="inline", rules=(), resume="allow")
+def rows():
+    for n, row in enumerate(source(5000)):
+        if n % 10 == 0:
+            print(n, flush=True)
+        yield row
+run.write_rows(rows(), source="s")
+run.finish()
+print("done", flush=True)
+"""
+
+
+def test_a_program_that_is_killed_again_and_again_brings_each_row_once(tmp_path: Path) -> None:
+    for lines in (3, 60, 150, 10_000):
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(Path(__file__).parent)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            for _ in range(lines):
+                line = program.stdout.readline()
+                if line in ("", "done\n"):
+                    break
+            if line != "done\n":
+                os.kill(program.pid, signal.SIGKILL)
+    assert line == "done\n"
+    run_book = rollbook.open(tmp_path).one("p/r")
+    with open_run(tmp_path / "other") as straight:
+        straight.write_rows(source(5000))
+    assert whole(run_book) == whole(straight.book)
+
+
+def test_a_source_that_was_changed_is_refused(tmp_path: Path) -> None:
+    with open_run(tmp_path) as run:
+        run.write_rows(source(30), source="s")
+    with open_run(tmp_path, resume="must") as run:
+        with pytest.raises(BadInput, match="others now"):
+            run.write_rows([{**row, "env_step": 7} for row in source(40)], source="s")
+        with pytest.raises(BadInput, match="was changed"):
+            run.write_rows(source(20), source="s")
+
+
+def test_what_the_source_raises_comes_out_and_the_batches_before_are_there(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(foreign_rows, "_BATCH", 10)
+
+    def torn() -> Any:
+        yield from source(25)
+        raise OSError("the disk of the source")
+
+    with open_run(tmp_path) as run:
+        with pytest.raises(OSError, match="disk of the source"):
+            run.write_rows(torn(), source="s")
+        assert run.write_rows(source(25), source="s") == 5
+
+
+KEYS = st.sampled_from(["a", "b/c", "loss", "time/x_seconds"])
+NUMBERS = st.floats() | st.integers(-(2**70), 2**70) | st.booleans()
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"time": st.integers(1, 6_000_000_000_000).map(lambda ms: ms / 1000), "values": st.dictionaries(KEYS, NUMBERS)},
+        optional={"env_step": st.integers(-(2**62), 2**62), "epoch": st.integers(0, 9)},
+    ),
+    max_size=12,
+)
+
+
+def test_any_rows_read_back_as_they_were_live_and_sealed(tmp_path: Path) -> None:
+    run = open_run(tmp_path)
+    reader, cursor, expected = JournalReader(str(run.folder)), {}, {}  # type: ignore[var-annotated]
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(rows=ROWS)
+    def check(rows: list[dict[str, Any]]) -> None:
+        reader.skip(cursor)
+        prefix = f"e{len(expected)}"
+        rows = [{**row, "values": {f"{prefix}/{key}": cell for key, cell in row["values"].items()}} for row in rows]
+        wanted = sorted(
+            (key, repr(row["time"]), repr(row.get("env_step")), repr(cell))
+            for row in rows
+            for key, cell in row["values"].items()
+        )
+        run.write_rows([{**row, "values": None, **row["values"]} for row in rows])
+        live = sorted(
+            (key, repr(row.time), repr(row.clocks.get("env_step")), repr(cell))
+            for row in reader.rows_since(cursor)
+            for key, cell in row.values.items()
+            if key.startswith(f"{prefix}/")
+        )
+        assert live == wanted
+        expected[prefix] = wanted
+
+    check()
+    reader.close()
+    run.finish()
+    sealed: dict[str, list[Any]] = {prefix: [] for prefix in expected}
+    with JournalReader(str(run.folder), sealed=LazySealed(str(run.folder))) as reader:
+        for row in reader.rows_since({}):
+            for key, cell in row.values.items():
+                prefix = key.partition("/")[0]
+                if prefix in sealed:
+                    sealed[prefix].append((key, repr(row.time), repr(row.clocks.get("env_step")), repr(cell)))
+    assert {prefix: sorted(rows) for prefix, rows in sealed.items()} == expected
