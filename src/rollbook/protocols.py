@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -11,6 +11,7 @@ from rollbook.values import Histogram, Image, Video
 
 __all__ = [
     "Alert",
+    "ForeignRun",
     "Importer",
     "Probe",
     "Recorder",
@@ -190,16 +191,44 @@ class Rule(Protocol):
         """
 
 
+@dataclass(slots=True)
+class ForeignRun:
+    """One run that another tool wrote, as an importer gives it.
+
+    Attributes:
+      name: what the run is to be called; one of its own in what was imported together.
+      rows: gives the rows in order, the same ones at each call; counts what cannot be read by `leave_out` on the way.
+      config, seed, notes: what the other tool kept of them.
+      clocks: clocks that its rows name, beside the standard ones.
+      files: what is read; an import of files that have not changed has nothing to do.
+      left_out: what could not be read or has no place here, in words -> how often.
+    """
+
+    name: str
+    rows: Callable[[], Iterable[Row]] = tuple
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    notes: str = ""
+    clocks: tuple[str, ...] = ()
+    files: Sequence[Path] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def leave_out(self, what: str, n: int = 1) -> None:
+        """Count something that is not brought over; `what` is a plural, such as "pictures"."""
+        self.left_out[what] = self.left_out.get(what, 0) + n
+
+
+@runtime_checkable
 class Importer(Protocol):
-    """Reads a run that another tool wrote."""
+    """Reads runs that another tool wrote. Made anew for each import, used by one thread."""
 
     name: str
 
     def finds(self, path: Path) -> bool:
-        """Whether `path` looks like something this importer reads. Cheap."""
+        """Whether `path` looks like something this importer reads. Cheap; never raises."""
 
-    def rows(self, path: Path) -> Iterator[Row]:
-        """The rows of the run at `path`, in order."""
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """The runs at `path`, in an order of their own. Damage is counted (`ForeignRun.leave_out`), never raised."""
 
 
 class Recorder(Protocol):

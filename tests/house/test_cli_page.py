@@ -26,6 +26,7 @@ EXAMPLES = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run that has a bit of everything."""
     place = tmp_path_factory.mktemp("cli")
+    (place / "progress.csv").write_text("time/total_timesteps,train/loss\n2048,0.5\n4096,0.25\n")
     with rollbook.init(
         "cartpole", "ppo", seed=1, config={"algo": "ppo"}, dir=place / "runs", sinks=[], keeper="inline"
     ) as run:

@@ -79,6 +79,22 @@ def test_an_arrow_table_is_rows(tmp_path: Path) -> None:
     assert len(cells_of(run.book, "loss")) == 3
 
 
+def test_a_key_keeps_the_kind_of_each_of_its_values_when_it_is_sealed(tmp_path: Path) -> None:
+    values = [1, 2.5, True, 2**53 + 1, 2**70]
+    with open_run(tmp_path) as run:
+        with pytest.warns(RollbookWarning, match="beyond 64 bits"):
+            run.write_rows([{"time": 1e9 + n, "a": value} for n, value in enumerate(values)])
+        run.log_many({"b": [1, 2]})
+        run.log_many({"b": [0.5, 1.0]})
+    with JournalReader(str(run.folder), sealed=LazySealed(str(run.folder))) as reader:
+        rows = list(reader.rows_since({}))
+    assert repr([row.values["a"] for row in sorted(rows, key=lambda row: row.time) if "a" in row.values]) == repr(
+        [*values[:4], float(2**70)]
+    )
+    assert repr([row.values["b"] for row in rows if "b" in row.values]) == "[1, 2, 0.5, 1.0]"
+    assert run.book.metrics(["b"])["b"].to_pylist() == [1.0, 2.0, 0.5, 1.0]
+
+
 def test_rows_of_another_table_are_its_columns(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
         run.write_rows(
@@ -223,7 +239,7 @@ def test_what_the_source_raises_comes_out_and_the_batches_before_are_there(tmp_p
 
 
 KEYS = st.sampled_from(["a", "b/c", "loss", "time/x_seconds"])
-NUMBERS = st.floats() | st.integers(-(2**70), 2**70) | st.booleans()
+NUMBERS = st.floats() | st.integers(-(2**63), 2**63 - 1) | st.booleans()
 ROWS = st.lists(
     st.fixed_dictionaries(
         {"time": st.integers(1, 6_000_000_000_000).map(lambda ms: ms / 1000), "values": st.dictionaries(KEYS, NUMBERS)},

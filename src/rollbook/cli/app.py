@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ _COMMANDS = {
     "play": ("rollbook.cli.play", "Show or write the video of an episode."),
     "export": ("rollbook.cli.export", "Write a table of a run to a file."),
     "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
+    "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
     "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
     "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
     "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or deserted run."),
@@ -46,7 +48,7 @@ class _Lazy(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(_COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -28,12 +28,13 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
     from rollbook.keeper.forward import replay
     from rollbook.sinks import make
 
-    made = make(sink, **dict(_option(text) for text in options))
+    made = make(sink, **dict(option_of(text) for text in options))
     rows = replay(find_folder(run, root), made)
     remark(f"{rows:,} rows to {sink}")
 
 
-def _option(text: str) -> tuple[str, object]:
+def option_of(text: str) -> tuple[str, object]:
+    """One `-O NAME=VALUE`; the value is JSON where it can be read as such, else text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise click.UsageError(f"-O {text}: write NAME=VALUE, such as -O mode=offline")

@@ -21,10 +21,19 @@ from rollbook.values import Histogram, flatten, scalar_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from rollbook.journal.writer import Writer
-    from rollbook.run.run import Run
+    from rollbook.run.open_run import OpenRun
+
+    class WrittenRun(OpenRun, Protocol):
+        """What is asked of the run beside that."""
+
+        @property
+        def book(self) -> Any: ...
+        def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
+        def on_finish(self, work: Any) -> Any: ...
+
 
 __all__ = ["ForeignRows"]
 
@@ -39,7 +48,7 @@ _ROWS_MARK = "rows"
 class ForeignRows:
     """Writes rows that somebody else timed. Made at the first `Run.write_rows`; one call at a time."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: WrittenRun) -> None:
         self._run = run
         self._lock = threading.Lock()
         self._writer: Writer | None = None
@@ -181,7 +190,7 @@ class ForeignRows:
             if table != "metrics":
                 cells[str(name)] = value if number is None else number
             elif number is not None:
-                cells[str(name)] = number
+                cells[str(name)] = self._fitting(str(name), number)
             elif isinstance(value, (str, bytes)):
                 texts[str(name)] = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
             elif isinstance(value, Histogram):
@@ -198,6 +207,20 @@ class ForeignRows:
         if cells:
             parts.insert(0, (table, scope, at, moment, clocks[0], cells))
         return parts
+
+    def _fitting(self, name: str, number: float) -> float:
+        """The number, or a float where it is an integer that no column of integers holds."""
+        if not isinstance(number, int) or -(2**63) <= number < 2**63:
+            return number
+        self._run.count(
+            "changed_to_fit",
+            message=f"write_rows(): {name} holds an integer beyond 64 bits; it was kept as the nearest float. Make "
+            "it a text if its digits matter",
+        )
+        try:
+            return float(number)
+        except OverflowError:
+            return float("inf") if number > 0 else float("-inf")
 
     def _clocks(self, given: Mapping[str, Any], names: tuple[str, ...]) -> tuple[list[int], dict[str, Any]]:
         """All clocks of a row, and what was no reading of one as values `clock/<name>`."""
@@ -223,7 +246,7 @@ class ForeignRows:
             "table": group.table,
             "scope": group.scope,
             "at": group.at,
-            "clocks": group.clocks[0],
+            "clocks": list(group.clocks[0]),
             "n": len(group.times),
             "columns": {name: _packed(cells) for name, cells in group.columns.items()},
             "time_column": _packed([moment - writer.time_offset for moment in group.times]),
@@ -232,6 +255,7 @@ class ForeignRows:
             readings = [row[place] for row in group.clocks]
             if any(reading != readings[0] for reading in readings):
                 payload.setdefault("clock_columns", {})[name] = _packed(readings)
+                payload["clocks"][place] = UNKNOWN  # else it would stand for rows that do not know it
         self._frame(payload)
 
     def _frame(self, payload: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rollbook.capture.media.recorder import Media
     from rollbook.capture.samples.recorder import SampleLog
     from rollbook.capture.store_dump import Store
+    from rollbook.run.foreign_rows import ForeignRows
 
     class Rounds(Protocol):
         """The run's own thread, as far as its end is concerned."""
@@ -42,6 +43,7 @@ class Parts:
     __slots__ = (
         "checkpoints",
         "final",
+        "foreign_rows",
         "formatted_config",
         "inline_sinks",
         "keeper",
@@ -69,3 +71,4 @@ class Parts:
         self.media: Media | None = None
         self.samples: SampleLog | None = None
         self.checkpoints: Checkpoints | None = None
+        self.foreign_rows: ForeignRows | None = None

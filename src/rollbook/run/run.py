@@ -327,12 +327,11 @@ class Run(Scope):
           BadInput: `rows` is nothing that can be gone through; the source is not what it was; the disk is full.
           Whatever `rows` itself raises while it is gone through; the batches before are written.
         """
-        if "foreign_rows" not in self._parts:
+        if self._parts.foreign_rows is None:
             from rollbook.run.foreign_rows import ForeignRows
 
-            self._parts["foreign_rows"] = ForeignRows(self)
-        written: int = self._parts["foreign_rows"].write(rows, table, source)
-        return written
+            self._parts.foreign_rows = ForeignRows(self)
+        return self._parts.foreign_rows.write(rows, table, source)
 
     def rewind(self, **clock: int) -> None:
         """Go back to where a clock stood: rows after `env_step=…` (or another clock) are abandoned, hidden and kept.

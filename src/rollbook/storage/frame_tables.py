@@ -37,9 +37,23 @@ def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
     if "keys" in payload:
         return table, "F" if table == "timings" else "R"
     if table == "metrics":
-        names = "\n".join(sorted(map(str, payload.get("columns") or ())))
+        columns = payload.get("columns") or {}
+        # A key that changes its type is another group, as it is another stream: an integer must not become a float.
+        names = "\n".join(sorted(f"{name}\0{_kind_of(cells)}" for name, cells in columns.items()))
         return table, "F" + hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return table, "F"
+
+
+def _kind_of(cells: Any) -> str:
+    """What kind of numbers a column holds: "f", "i" or "b", "z" for integers beyond int64, "x" for others."""
+    dtype = getattr(cells, "dtype", None)
+    if dtype is not None:
+        return str(dtype)[1:2].replace("u", "i")
+    cells = cells if isinstance(cells, list) else [cells]
+    kinds = {type(cell) for cell in cells}
+    if kinds == {int}:
+        return "i" if all(-(2**63) <= cell < 2**63 for cell in cells) else "z"
+    return {float: "f", bool: "b"}.get(kinds.pop(), "x") if len(kinds) == 1 else "x"
 
 
 def table_of(data: bytes) -> str:

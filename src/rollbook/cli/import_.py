@@ -1,0 +1,55 @@
+"""`rollbook import`."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import dir_option
+from rollbook.cli.forward import option_of
+from rollbook.cli.output import clean, remark
+
+__all__ = ["import_"]
+
+
+@click.command("import")
+@click.argument("source", type=click.Path(exists=True))
+@dir_option
+@click.option("--format", "format_", metavar="NAME", help="Which importer; by default the one that finds some.")
+@click.option("--project", help="The project of the runs; by default the name of the source.")
+@click.option("--name", help="The name of the run; of several, what their names begin with.")
+@click.option(
+    "-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the importer (JSON or text)."
+)
+@click.option("--formats", is_flag=True, help="List the importers instead.")
+def import_(
+    source: str,
+    root: str,
+    format_: str | None,
+    project: str | None,
+    name: str | None,
+    options: tuple[str, ...],
+    formats: bool,
+) -> None:
+    """Bring runs that another tool wrote into a folder of runs.
+
+    Every value keeps its own step and time. Asked for again, it goes on where it was killed and brings what is new.
+
+    \b
+    Examples:
+      rollbook import logs/                          event files or CSV files, whatever is there
+      rollbook import logs/progress.csv --project ppo -O clock=iterations=gradient_step
+      rollbook import tb/ --format tensorboard -O clock=env_step
+      rollbook import . --formats                    what can be read
+    """
+    from rollbook import importers
+
+    if formats:
+        for known in importers.names():
+            click.echo(f"{known:<12}  {importers.summary(known)}")
+        return
+    given = dict(option_of(text) for text in options)
+    for run in importers.import_runs(source, format_, dir=root, project=project, name=name, **given):
+        click.echo(clean(run.folder))
+        remark(f"{run.rows:,} rows" if run.rows else "nothing new")
+        for what, n in run.left_out.items():
+            remark(f"left out: {n:,} {clean(what)}")

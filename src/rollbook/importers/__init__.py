@@ -1,0 +1,30 @@
+"""Importers: runs that other tools wrote, as runs of rollbook. One tool a file.
+
+    from rollbook import importers
+
+    importers.import_runs("logs/")                                  whatever is there: event files, CSV files, …
+    importers.import_runs("logs/progress.csv", clock="iteration=gradient_step", dir="runs")
+
+`rollbook import` does the same. A killed import goes on where it stopped, and one of a source that has grown brings
+what is new. `make` builds an importer from its name; see `protocols.Importer` for what one is.
+"""
+
+from __future__ import annotations
+
+from rollbook.importers._registry import GROUP, choose, make, names, summary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.importers._into_runs import Imported, import_runs
+
+__all__ = ["GROUP", "Imported", "choose", "import_runs", "make", "names", "summary"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Imported", "import_runs"):
+        from rollbook.importers import _into_runs
+
+        return getattr(_into_runs, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

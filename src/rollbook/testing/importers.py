@@ -1,0 +1,114 @@
+"""The contract of importers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from rollbook.protocols import ForeignRun, Importer, Row
+
+__all__ = ["IMPORTER_CHECKS", "MakeImporter", "check_importer"]
+
+MakeImporter: TypeAlias = Callable[[], Importer]
+
+
+def check_importer(make_importer: MakeImporter, sample: Path, tmp_path: Path) -> None:
+    """Run every check of `IMPORTER_CHECKS`.
+
+    Args:
+      make_importer: makes a fresh importer.
+      sample: something that it reads, with at least three rows in one file.
+      tmp_path: an empty folder.
+    """
+    for name, check in IMPORTER_CHECKS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        check(make_importer, sample, folder)
+
+
+def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
+    """It knows what it reads when it sees it, and leaves alone what it does not; neither ever raises."""
+    importer = make_importer()
+    if not importer.name or not (type(importer).__doc__ or "").strip():
+        raise AssertionError("an importer has a name, and a docstring whose first line says what it reads")
+    if not importer.finds(sample):
+        raise AssertionError(f"it does not find what it reads: {sample}")
+    (folder / "empty").mkdir()
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    for other in (folder / "empty", folder / "picture.png", folder / "nowhere"):
+        if importer.finds(other):
+            raise AssertionError(f"it believes that it reads {other.name}")
+
+
+def gives_rows_with_times_and_the_same_ones_each_time(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
+    """Rows have a time of their own and something to say, and come in one order: an import goes on where it stopped."""
+    first = [(run.name, list(run.rows())) for run in make_importer().runs(sample)]
+    if not first or not any(rows for _name, rows in first):
+        raise AssertionError(f"it reads no rows from {sample}")
+    if len({name for name, _rows in first}) != len(first):
+        raise AssertionError(f"two runs have one name: {[name for name, _rows in first]}")
+    for _name, rows in first:
+        for row in rows:
+            if not isinstance(row, Row) or not math.isfinite(row.time) or not row.values:
+                raise AssertionError(f"a row needs a time and values, and is a rollbook.protocols.Row: {row!r}")
+    second = [(run.name, list(run.rows())) for run in make_importer().runs(sample)]
+    if repr(first) != repr(second):
+        raise AssertionError("a second reading gave other rows")
+
+
+def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
+    """Cut anywhere, or with bytes changed, it gives what can be read, raises nothing, and counts what it left out."""
+    whole = _rows(make_importer, sample)[0]
+    for n, (path, damaged) in enumerate(_damaged(sample, folder)):
+        rows, left_out = _rows(make_importer, path)
+        if len(rows) > len(whole) + 1:
+            raise AssertionError(f"damaged ({damaged}, {n}) it gives {len(rows)} rows, whole {len(whole)}")
+        if len(rows) < len(whole) and damaged == "bytes changed" and not left_out:
+            raise AssertionError(
+                f"damaged ({damaged}) it gives {len(rows)} of {len(whole)} rows and says nothing of it"
+            )
+
+
+IMPORTER_CHECKS: dict[str, Callable[[MakeImporter, Path, Path], None]] = {
+    check.__name__: check
+    for check in (
+        finds_its_own_and_nothing_else,
+        gives_rows_with_times_and_the_same_ones_each_time,
+        reads_what_can_be_read_of_a_damaged_source,
+    )
+}
+"""Name -> check(make_importer, sample, empty folder)."""
+
+
+def _rows(make_importer: MakeImporter, path: Path) -> tuple[list[Row], dict[str, int]]:
+    rows: list[Row] = []
+    left_out: dict[str, int] = {}
+    runs: list[ForeignRun] = list(make_importer().runs(path))
+    for run in runs:
+        rows += run.rows()
+        left_out.update(run.left_out)
+    return rows, left_out
+
+
+def _damaged(sample: Path, folder: Path) -> list[tuple[Path, str]]:
+    """Copies of a sample whose largest file was cut short, or has other bytes in its middle."""
+    import shutil
+
+    copies = []
+    for n, share in enumerate((0.0, 0.1, 0.5, 0.9, 0.99)):
+        for damaged in ("cut", "bytes changed"):
+            copy = folder / f"{n}-{damaged[0]}" / sample.name
+            copy.parent.mkdir()
+            if sample.is_dir():
+                shutil.copytree(sample, copy)
+            else:
+                shutil.copyfile(sample, copy)
+            largest = max((p for p in [copy, *copy.rglob("*")] if p.is_file()), key=lambda path: path.stat().st_size)
+            data = largest.read_bytes()
+            place = int(share * len(data))
+            changed = data[:place] + bytes(byte ^ 0xA5 for byte in data[place : place + 12]) + data[place + 12 :]
+            largest.write_bytes(data[:place] if damaged == "cut" else changed)
+            copies.append((copy, damaged))
+    return copies

@@ -1,0 +1,48 @@
+"""Every importer of the registry keeps the contract of importers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollbook import importers, testing
+from rollbook.tensorboard_events import Messages
+
+
+def event_files(folder: Path) -> Path:
+    """A folder with one event file of scalars."""
+    messages = Messages("the tests")
+    made = folder / "tb"
+    made.mkdir()
+    with open(made / "events.out.tfevents.1.host", "wb") as file:
+        file.write(messages.framed(messages.version(1.7e9)))
+        for n in range(40):
+            file.write(messages.framed(messages.event(1.7e9 + n, 10 * n, [messages.scalar("loss", 1 / (n + 1))])))
+    return made
+
+
+def progress_csv(folder: Path) -> Path:
+    """A progress.csv as Stable-Baselines3 writes it."""
+    path = folder / "progress.csv"
+    lines = ["time/total_timesteps,time/time_elapsed,train/loss,rollout/ep_rew_mean"]
+    lines += [f"{2048 * n},{3 * n},{1 / (n + 1)!r},{'' if n < 2 else 20 + n}" for n in range(40)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+SAMPLES: dict[str, Callable[[Path], Path]] = {"csv": progress_csv, "tensorboard": event_files}
+
+
+@pytest.mark.parametrize("check", testing.IMPORTER_CHECKS.values(), ids=testing.IMPORTER_CHECKS)
+@pytest.mark.parametrize("name", importers.names())
+def test_an_importer_keeps_the_contract(name: str, check: Any, tmp_path: Path) -> None:
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "work").mkdir()
+    check(lambda: importers.make(name), SAMPLES[name](tmp_path / "sample"), tmp_path / "work")
+
+
+def test_every_importer_of_the_registry_has_a_sample_here() -> None:
+    assert set(SAMPLES) == set(importers.names())

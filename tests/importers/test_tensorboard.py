@@ -1,0 +1,128 @@
+"""Event files come over with every value that TensorBoard's own reader finds in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import rollbook
+from rollbook import importers
+from rollbook.protocols import Row
+from rollbook.tensorboard_events import Messages
+from rollbook.values import Histogram
+
+ALL = {"scalars": 0, "histograms": 0, "tensors": 0, "images": 0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What several generations of writers put into one folder."""
+    messages, rng = Messages("the tests"), np.random.default_rng(3)
+    made = tmp_path / "tb"
+    made.mkdir()
+    for part in range(2):
+        with open(made / f"events.out.tfevents.{part}.host", "wb") as file:
+            file.write(messages.framed(messages.version(1.6e9)))
+            for n in range(300):
+                step, moment = 300 * part + n, 1.6e9 + 300 * part + n + float(rng.random())
+                values = [
+                    messages.scalar("train/loss", float(rng.normal())),
+                    messages.scalar("train/odd", [float("nan"), float("inf"), -0.0, 1e-30][n % 4]),
+                    messages.tensor_scalar("new/double", float(rng.normal()), double=True),
+                    messages.tensor_scalar("new/float", float(rng.normal())),
+                ]
+                if n % 50 == 0:
+                    values += [
+                        messages.text("notes/text", f"line {n}\nüñí"),
+                        messages.distribution("weights", rng.normal(size=500)),
+                        messages.image("film", b"\x89PNG", 2, 2),
+                    ]
+                file.write(messages.framed(messages.event(moment, step, values)))
+    return made
+
+
+def rows_of(folder: Path) -> tuple[list[Row], dict[str, int]]:
+    (run,) = importers.make("tensorboard").runs(folder)
+    return list(run.rows()), run.left_out
+
+
+def test_every_value_step_and_time_is_the_one_that_tensorboards_own_reader_finds(folder: Path) -> None:
+    theirs = EventAccumulator(str(folder), size_guidance=ALL, purge_orphaned_data=False).Reload()
+    rows, left_out = rows_of(folder)
+    ours: dict[str, list[Any]] = {}
+    for row in rows:
+        for tag, value in row.values.items():
+            ours.setdefault(tag, []).append((row.time, row.clocks["step"], value))
+    tags = theirs.Tags()
+    compared = 0
+    for tag in tags["scalars"]:
+        expected = [(event.wall_time, event.step, event.value) for event in theirs.Scalars(tag)]
+        assert repr(ours.pop(tag)) == repr(expected)
+        compared += len(expected)
+    for tag in tags["tensors"]:
+        from tensorboard.util.tensor_util import make_ndarray
+
+        expected = [(event.wall_time, event.step, make_ndarray(event.tensor_proto)) for event in theirs.Tensors(tag)]
+        mine = ours.pop(tag)
+        assert [cell[:2] for cell in mine] == [cell[:2] for cell in expected]
+        for (*_, value), (*_, array) in zip(mine, expected, strict=True):
+            content = array.reshape(-1)[0]
+            assert value == (content.decode() if isinstance(content, bytes) else content.item())
+        compared += len(expected)
+    for tag in tags["histograms"]:
+        mine = ours.pop(tag)
+        for (moment, step, value), event in zip(mine, theirs.Histograms(tag), strict=True):
+            told = event.histogram_value
+            assert (moment, step) == (event.wall_time, event.step)
+            assert isinstance(value, Histogram)
+            assert (list(value.edges[1:]), list(value.counts)) == (told.bucket_limit, told.bucket)
+            assert (value.low, value.high, value.total, value.total_squares) == (
+                told.min, told.max, told.sum, told.sum_squares)  # fmt: skip
+            compared += 1
+    assert not ours, "we read tags that TensorBoard does not"
+    assert compared == 600 * 4 + 12 * 2
+    assert left_out == {"pictures": 12}
+
+
+def test_an_imported_run_holds_every_value_and_took_place_when_its_rows_did(folder: Path, tmp_path: Path) -> None:
+    (done,) = importers.import_runs(folder, dir=tmp_path / "runs", clock="env_step")
+    assert (done.rows, done.left_out) == (600, {"pictures": 12})
+    book = rollbook.open(tmp_path / "runs").one("tb/tb")
+    rows, _ = rows_of(folder)
+    for tag in ("train/loss", "new/double"):
+        table = book.metrics([tag])
+        assert table[tag].to_pylist() == [row.values[tag] for row in rows]
+        assert table["env_step"].to_pylist() == list(range(600))
+    assert book.text().num_rows == 12
+    assert book.table("histograms").num_rows == 12
+    assert book.status == "finished"
+    assert book.info["created"] == rows[0].time
+    assert book.info["ended"] == rows[-1].time
+    assert importers.import_runs(folder, dir=tmp_path / "runs", clock="env_step")[0].rows == 0
+    assert len(rollbook.open(tmp_path / "runs").one("tb/tb").attempts) == 1, "nothing new begins no further life"
+
+
+def test_a_source_that_has_grown_brings_what_is_new(folder: Path, tmp_path: Path) -> None:
+    importers.import_runs(folder, dir=tmp_path / "runs")
+    messages = Messages("the tests")
+    with open(folder / "events.out.tfevents.1.host", "ab") as file:
+        file.write(messages.framed(messages.event(1.65e9, 900, [messages.scalar("train/loss", 0.5)])))
+    (done,) = importers.import_runs(folder, dir=tmp_path / "runs")
+    assert done.rows == 1
+    assert rollbook.open(tmp_path / "runs").one("tb/tb").metrics(["train/loss"]).num_rows == 601
+
+
+def test_behind_damage_in_a_file_the_rest_is_named_and_other_files_are_read(folder: Path) -> None:
+    first = folder / "events.out.tfevents.0.host"
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    first.write_bytes(bytes(data[:-7]))
+    rows, left_out = rows_of(folder)
+    assert sum(left_out.values()) - left_out["pictures"] in (1, 2)
+    assert any("checksum" in what or "damage" in what for what in left_out)
+    assert [row.clocks["step"] for row in rows][-300:] == list(range(300, 600))
+    assert len(rows) < 600
