@@ -160,6 +160,8 @@ def edit(folder: str | os.PathLike[str], changed: Mapping[str, Any]) -> None:
 
 def take_edits(fields: dict[str, Any], on_disk: Mapping[str, Any]) -> None:
     """Take over what others wrote into run.json since these fields were read. Changes `fields`."""
+    if on_disk.get("writers_died"):  # the keepers' word
+        fields["writers_died"] = on_disk["writers_died"]
     edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
     for name in edited:
         fields[name] = on_disk[name]
@@ -320,6 +322,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "edited": (_texts, "a list"),
     "total": (_counts, "an object of integers"),
     "drops": (_counts, "an object of integers"),
+    "writers_died": (_counts, "an object of integers"),
     "config": (_mapping, "an object"),
     "summary": (_mapping, "an object"),
     "host": (_text_or_none, "text"),

@@ -67,7 +67,7 @@ def test_a_folder_of_the_same_name_that_is_another_run_is_refused(start: Start, 
     run.finish()
     page = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**page, "nonce": "other"}))
-    with pytest.raises(NotARun, match="do not share a file system"):
+    with pytest.raises(NotARun, match="belongs to another run now"):
         pickle.loads(data)
     folder.rename(tmp_path / "elsewhere")
     with pytest.raises((NotARun, rollbook.errors.RunNotFound)):

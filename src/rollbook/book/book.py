@@ -28,7 +28,7 @@ from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_bes
 from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
-from rollbook.book.hosts import WriterHosts
+from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
@@ -163,8 +163,17 @@ class Book:
 
     @property
     def status(self) -> str:
-        """running, finished, killed, crashed or stale; the last two are judged now, by who still lives."""
+        """running, finished, killed, crashed or stale (the last two judged now, by who still lives), or part."""
         return status.derived(self._folder, self.info)
+
+    @property
+    def writers(self) -> list[dict[str, Any]]:
+        """Every process that wrote, first come first: id, host, pid, attempt, rank, main, whereabouts and `state`.
+
+        The state is closed (it said goodbye), writing, died (it ended without one), or unknown: it is on another host.
+        The keepers' own writers are left out.
+        """
+        return writers_of(self._folder)
 
     @property
     def clocks(self) -> tuple[str, ...]:

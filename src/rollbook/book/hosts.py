@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from rollbook.files import read_json
 from rollbook.journal.files import names_in
+from rollbook.journal.liveness import is_alive
+from rollbook.journal.writers import list_writers
 from rollbook.storage.layout import data_folder, journal_folder
 
-__all__ = ["Host", "WriterHosts"]
+__all__ = ["Host", "WriterHosts", "writers_of"]
 
 
 class Host(NamedTuple):
@@ -56,6 +58,30 @@ class WriterHosts:
                         self._hosts[name] = _host(about)
             self._stamp = stamp
         return self._hosts
+
+
+def writers_of(run_folder: str) -> list[dict[str, Any]]:
+    """See `Book.writers`."""
+    pages: dict[str, tuple[Mapping[str, Any], bool]] = {}
+    for name, about in read_json(os.path.join(data_folder(run_folder), "writers.json")).items():
+        if isinstance(about, dict):
+            pages[name] = about, True
+    for info in list_writers(run_folder):
+        if info.about:
+            pages[info.id] = info.about, info.closed is not None
+    told = []
+    for name, (about, closed) in sorted(pages.items()):
+        if about.get("keeper"):
+            continue
+        alive = None if closed else is_alive(about)
+        state = "closed" if closed else "unknown" if alive is None else "writing" if alive else "died"
+        told.append({
+            "id": name,
+            "state": state,
+            **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
+            "whereabouts": about.get("whereabouts") or {},
+        })  # fmt: skip
+    return told
 
 
 def _host(about: Mapping[str, Any]) -> Host:

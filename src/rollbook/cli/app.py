@@ -34,6 +34,7 @@ _COMMANDS = {
     "push": ("rollbook.cli.places", "Bring a run into an object store."),
     "pull": ("rollbook.cli.places", "Bring runs out of an object store."),
     "sync": ("rollbook.cli.places", "Make a run alike here and in its place."),
+    "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
     "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
 }
 

@@ -123,7 +123,7 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": f"{row['project']}/{row['name']}",
         "id": row["id"],
-        "status": row["status"],
+        "status": f"{row['status']}, {died} died" if (died := row.get("writers_died")) else row["status"],
         "seed": row.get("seed"),
         "best": _best(row.get("summary") or {}),
         "attempts": row.get("attempts"),

@@ -38,6 +38,7 @@ def summary(book: Book) -> dict[str, Any]:
         "ended": info.get("ended"),
         "config": dict(book.config),
         "summary": dict(book.summary),
+        "writers": _writers(book),
         "seconds": _stages(book),
         "checkpoints": _checkpoints(book),
         "tables": {name: rows for name in TABLES if (rows := _rows(book, name))},
@@ -67,6 +68,14 @@ def _remote(book: Book) -> dict[str, Any]:
         return {"address": f"{url}/{run}"}
     state = backlog(book.path)
     return {} if state is None else {"url": str(book.info.get("remote") or ""), **state}
+
+
+def _writers(book: Book) -> dict[str, int]:
+    """How many processes wrote, by what became of them, and on how many hosts."""
+    told = book.writers
+    states = [writer["state"] for writer in told]
+    counted = {state: states.count(state) for state in ("closed", "writing", "died", "unknown") if state in states}
+    return {"all": len(told), "hosts": len({writer["host"] for writer in told}), **counted}
 
 
 def _stages(book: Book) -> dict[str, float]:
@@ -162,6 +171,11 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         if len(saved) == 2 and saved["best"]["id"] == saved["last"]["id"]:
             saved = {"best and last": saved["best"]}
         _print_list("saved", [kept, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
+    writers = dict(about["writers"])
+    if writers["all"] > 1:
+        total = f"{writers.pop('all'):,} on {writers.pop('hosts'):,} hosts"
+        words = {"closed": "ended well", "writing": "write", "died": "died", "unknown": "cannot be judged from here"}
+        _print_list("writers", [total, *(f"{n:,} {words[state]}" for state, n in writers.items())], width)
     _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
     if about["keys"]:
         click.echo()

@@ -47,6 +47,7 @@ class Writer:
       clocks: all clocks of the run, the standard ones first.
       main: whether this is the process that opened the run.
       nonce: the run's nonce.
+      whereabouts: where in a cluster this process runs; kept in writer.json.
       not_before: unix ns; rows are never stamped earlier (a wall clock that stepped back between attempts).
     """
 
@@ -72,12 +73,13 @@ class Writer:
         rank: int | None = None,
         mapped: bool | None = None,
         not_before: int = 0,
+        whereabouts: Mapping[str, Any] | None = None,
     ) -> None:
         self.run_folder, self.attempt, self.clocks = run_folder, attempt, clocks
         self.native_keys = False  # a framework names the keys: one called like a clock is no slip of the user's
         self.main, self.nonce, self.rank = main, nonce, rank
         self.bill = bill if bill is not None else Bill()
-        self._mapped_wanted, self._not_before = mapped, not_before
+        self._mapped_wanted, self._not_before, self._whereabouts = mapped, not_before, dict(whereabouts or {})
         self._channels = 0
         self.free: list[Lane] = []
         self._begin_life()
@@ -127,6 +129,8 @@ class Writer:
             "clocks": list(self.clocks),
             **liveness.identity(),
         }
+        if self._whereabouts:
+            about["whereabouts"] = self._whereabouts
         self._replace("writer.json", about)
         self.opened = True
 

@@ -6,7 +6,7 @@ import time
 
 from rollbook import manifest
 
-__all__ = ["mark_crashed"]
+__all__ = ["mark_crashed", "tell_of_the_dead"]
 
 
 def mark_crashed(run_folder: str, writer: str) -> bool:
@@ -29,3 +29,19 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
         fields["status"], fields["ended"] = "crashed", now
         manifest.write(run_folder, fields, durable=True)
     return True
+
+
+def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
+    """Keep in run.json that `n` side writers of this host ended without a goodbye: `ls` and `show` say so.
+
+    Raises:
+      OSError: run.json cannot be replaced.
+    """
+    with manifest.ManifestLock(run_folder):
+        fields = manifest.look(run_folder)
+        if not fields or int(fields.get("format") or 0) > manifest.FORMAT:
+            return
+        died = fields.get("writers_died")
+        told = died if isinstance(died, dict) else {}
+        if told.get(host, 0) != n:
+            manifest.write(run_folder, {**fields, "writers_died": {**told, host: n}}, durable=True)

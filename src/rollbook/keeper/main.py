@@ -18,10 +18,10 @@ from rollbook import manifest
 from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign
-from rollbook.journal.liveness import identity, same_place
+from rollbook.journal.liveness import host_name, identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.ending import mark_crashed
+from rollbook.keeper.ending import mark_crashed, tell_of_the_dead
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
@@ -46,6 +46,8 @@ _SYNC_SECONDS = 0.9
 """Never sync more often while a writer lives: a sync makes clean the very pages that the next rows go to, and the first
 store into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
+_REST_SECONDS = 9.9
+"""How long a keeper of many leaves a run alone in which nothing happens; the host is sampled every ten seconds."""
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _DRAIN_SECONDS = 600.0
@@ -87,7 +89,7 @@ class Keeper:
         self.folder = os.path.abspath(os.fspath(run_folder))
         self.phase = "running"
         self.complete: set[str] = set()
-        self.bell = ""
+        self.bell = self.door = ""
         self._own_folder = keeper_folder(self.folder)
         self._live_sinks, self._sinks_in_turn, self._clock = list(sinks), sinks_in_turn, clock
         self._lock = Lock(self.folder)
@@ -119,8 +121,11 @@ class Keeper:
         self._hurry_until: float | None = None
         self._vanished = False
         self._drain_seconds = _DRAIN_SECONDS
+        self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
         self._state: dict[str, Any] = {}
         self._troubles: dict[str, Any] = {}
+        self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
+        self._full_at = -1e9  # until when
         self._thread: Any = None
         self._wake: Any = None
 
@@ -220,14 +225,32 @@ class Keeper:
         self._shipping.stop()
         self._ballast.give_up()
         self._writers.let_go()
+        self._durable.let_go()
         self._lock.release()
         self._locked = False
+
+    def filenos(self) -> list[int]:
+        """Descriptors that become readable when a watched writer ends: then a step is due."""
+        return self._writers.filenos()
+
+    def rests(self) -> bool:
+        """Whether a step now would find nothing to do: no writer wrote, came or went since the last one.
+
+        For who steps many keepers; costs microseconds. False every ten seconds, for what goes by time.
+        """
+        if not self._rests or self._clock() >= self._full_at or not self._writers.same():
+            return False
+        mine = [writer for writer in self._writers.here() if writer.id != self._host.writer_id]
+        if not self._durable.quiet(writer for writer in mine if not writer.closed):
+            return False
+        return not os.path.isdir(os.path.join(self.folder, "media", ".spool"))
 
     # -- one step
 
     def step(self) -> float | None:
         """Do once what is due. Returns how long the next step can wait, in seconds; None when there is nothing left."""
         started = self._clock()
+        self._rests = False
         self._late = max(self._late, started - self._due)
         if not self._take_lock():
             return None
@@ -242,6 +265,7 @@ class Keeper:
         self._idle = False
         self._guard("sync", lambda: self._sync(here, bool(living)))
         self._guard("plan", self._read_plan)
+        self._guard("dead", lambda: self._count_the_dead(here))
         if not here and started - self._began < _GRACE_SECONDS:
             return self._next(0.05)
         if self._hurry_until is not None and started >= self._hurry_until:
@@ -324,7 +348,15 @@ class Keeper:
         self._guard("ship", self._shipping.step)
         if not drained and not self._failing():
             return 0.0
-        return _BUSY_SECONDS if self._sealing.busy or fresh else _STEP_SECONDS
+        if self._sealing.busy or fresh:
+            return _BUSY_SECONDS
+        self._rests = drained and not self._sinks_need_time() and not self._shipping.busy
+        self._full_at = now + _REST_SECONDS
+        return _STEP_SECONDS
+
+    def _sinks_need_time(self) -> bool:
+        """Whether a sink holds rows back for a while, or has failed: then it is to be asked again."""
+        return self._sinks is not None and (self._failing() or any(f.every_seconds for f in self._sinks))
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """What is left to do when no writer of this place lives; None when it is done."""
@@ -407,9 +439,16 @@ class Keeper:
             self.phase = "running"
             return False
         self._writers.let_go()
+        self._durable.let_go()
         return True
 
     # -- its parts
+
+    def _count_the_dead(self, here: list[KnownWriter]) -> None:
+        dead = sum(not writer.main and writer.about.get("keeper") is not True and writer.dead for writer in here)
+        if dead != self._dead and self._info:
+            tell_of_the_dead(self.folder, host_name(), dead)
+            self._dead = dead
 
     def _read_plan(self) -> None:
         """Follow plan.json and run.json: sinks are built anew when either asks for others."""
@@ -552,6 +591,8 @@ class Keeper:
         """Say in state.json how far we are: `finish()` of the training process looks there."""
         self.phase = phase
         state = {**identity(), "phase": phase, "complete": sorted(self.complete), "bell": self.bell}
+        if self.door:
+            state["door"] = self.door
         if state != self._state:
             self._state = state
             self._guard("state", lambda: write_json(state_path(self.folder), state))

@@ -555,9 +555,11 @@ class Run(Scope):
             "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
         }
 
-    def address(self) -> tuple[str, str]:
-        """What another process needs to become a writer of this run: folder and nonce."""
-        return str(self._folder), str(self.about.get("nonce", ""))
+    def address(self) -> tuple[str, str, dict[str, Any]]:
+        """What another process needs to become a writer of this run: folder, nonce, and what a part is made of."""
+        from rollbook.run.local_part import page_of
+
+        return str(self._folder), str(self.about.get("nonce", "")), page_of(self.about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
         """Have `work(status)` called once when the run ends, while it can still be logged to; the last one asked first.

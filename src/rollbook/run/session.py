@@ -44,6 +44,7 @@ from rollbook.run.placing import asked_place, check_place, place_to_go_on, settl
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
+from rollbook.run.whereabouts import whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,7 +255,9 @@ def init(
             main=True,
             nonce=about["nonce"],
             bill=bill,
+            rank=own_rank(),
             not_before=not_before,
+            whereabouts=whereabouts(),
         )
         about["attempts"].append(
             {
@@ -328,6 +331,7 @@ def attach(
         nonce=about.get("nonce", ""),
         bill=Bill(strict),
         rank=own_rank(),
+        whereabouts=whereabouts(),
     )
     return start(folder, about, writer, None, "process")
 
@@ -340,29 +344,75 @@ def _pickled_run(run: Run) -> tuple[Any, ...]:
 
 
 def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
-    return unpickle_scope, (*scope.run.address(), scope.scope_name, scope._channel.at)
+    folder, nonce, page = scope.run.address()
+    return unpickle_scope, (folder, nonce, scope.scope_name, scope._channel.at, page)
 
 
-def unpickle_run(folder: str, nonce: str) -> Run:
-    """A writer of the same run in this process; one per process, however often it is unpickled."""
+def unpickle_run(folder: str, nonce: str, page: Mapping[str, Any] | None = None) -> Run:
+    """A writer of the same run in this process; one per process, however often it is unpickled.
+
+    The nonce decides what is the same run. A host that does not see its folder keeps a part of it in its own root.
+
+    Args:
+      folder, nonce, page: what `Run.address` gave.
+    Raises:
+      NotARun: the run was opened on this host, and its folder is gone or another run's; or there is no `page`.
+    """
     run: Run
     for run in opened:
-        if str(run.folder) == folder and run.writer.pid == os.getpid():
+        same = run.about.get("nonce") == nonce if nonce else str(run.folder) == folder
+        if same and run.writer.pid == os.getpid():
             return run
-    run = attach(folder)
-    if nonce and run.about.get("nonce") != nonce:
-        run.finish("crashed")
+    about = manifest.look(folder)
+    if about and (not nonce or about.get("nonce") == nonce):
+        return attach(folder)
+    from rollbook.run.local_part import folder_here, home_is_here
+
+    if not page or home_is_here(page):
         raise NotARun(
-            f"a run was handed to this process as {folder}, but the folder of that name here belongs to another run: "
-            f"the two "
-            "hosts do not share a file system. Give init() a dir= that both see"
+            f"a run was handed to this process as {folder}, and that folder is gone or belongs to another run now"
         )
+    try:
+        own, is_part = folder_here(folder, nonce, page)
+        run = attach(own)
+    except Exception as err:  # whatever is wrong on this host, the work that was sent to it goes on
+        if is_foreign(err):
+            raise
+        return _without_folder(folder, page, err)
+    if is_part:
+        _say_where_the_part_is(run, folder, page)
     return run
 
 
-def unpickle_scope(folder: str, nonce: str, name: str, at: str) -> Scope:
+def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, Any] | None = None) -> Scope:
     """See `unpickle_run`."""
-    return unpickle_run(folder, nonce).open_scope(name, at or None)
+    return unpickle_run(folder, nonce, page).open_scope(name, at or None)
+
+
+def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, Any]) -> None:
+    remote = page.get("remote")
+    if remote:
+        return  # its keeper ships it, and who reads sees one run
+    run.count(
+        "local_part",
+        message=f"this host ({liveness.host_name()}) does not see the run's folder {folder}: what is logged here is "
+        f"kept as a part of the run in {run.folder}. Bring it home with: rollbook join {run.folder} RUN. Or give "
+        "init() a dir= that all hosts see, or remote=",
+    )
+
+
+def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run:
+    """A run that keeps nothing and says so: nothing here can be written to."""
+    about = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
+    nowhere = os.path.join(os.devnull, "no-place")  # a path that nobody can make
+    writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(page.get("clocks") or STANDARD))
+    writer.bill.count(
+        "no_place",
+        message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor any place of its own "
+        f"to keep a part of the run in ({type(err).__name__}: {err}). What is logged here is counted and lost. Set "
+        "ROLLBOOK_DIR to a folder that can be written",
+    )
+    return start(nowhere, about, writer, None, "inline")
 
 
 # A run or a scope that is pickled becomes a further writer of the same run where it is unpickled.

@@ -19,11 +19,13 @@ STALE_SECONDS = 60.0
 
 
 def derived(run: str, about: Mapping[str, Any]) -> str:
-    """running, finished, killed, crashed or stale.
+    """running, finished, killed, crashed or stale; or part: what a host keeps that does not see the run's own folder.
 
     "running" becomes "crashed" if the main writer is known to be dead, "stale" if it cannot be judged from here and
     nothing has been heard of the run for a minute.
     """
+    if about.get("part"):
+        return "part"
     status = str(about.get("status") or "running")
     if status != "running":
         return status

@@ -65,7 +65,7 @@ def callbacks(
     return type("RollbookCallback", (RollbookCallback,), attributes)
 
 
-def _hand_over(env_runner: Any, address: tuple[str, str, int]) -> None:
+def _hand_over(env_runner: Any, address: tuple[str, str, dict[str, Any], int]) -> None:
     """Runs in the env runner's process: it looks at the address when its next episode begins."""
     setattr(env_runner, _ADDRESS, address)
 
@@ -135,7 +135,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             if group is not None:
                 group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
 
-    def _address(self) -> tuple[str, str, int]:
+    def _address(self) -> tuple[str, str, dict[str, Any], int]:
         return (*self.run.address(), self.run.attempt)
 
     def _end_with(self, algorithm: Any) -> None:

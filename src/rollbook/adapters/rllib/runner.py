@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["Runner", "join"]
 
 
-def join(address: tuple[str, str, int]) -> Run:
-    """Become a writer of the run at (folder, nonce, attempt) in this process; one per process and attempt.
+def join(address: tuple[str, str, dict[str, Any], int]) -> Run:
+    """Become a writer of the run at (folder, nonce, page, attempt) in this process; one per process and attempt.
 
     Raises:
-      RollbookError: this process does not see that folder.
+      RollbookError: the run's folder was on this host, and is gone.
     """
     from rollbook.run.session import unpickle_run
 
-    folder, nonce, attempt = address
-    run = unpickle_run(folder, nonce)
+    folder, nonce, page, attempt = address
+    run = unpickle_run(folder, nonce, page)
     if run.attempt != attempt and not run.writer.main:  # the run was rewound since
         run.finish()
-        run = unpickle_run(folder, nonce)
+        run = unpickle_run(folder, nonce, page)
     return run
 
 
@@ -53,14 +53,14 @@ class Runner:
         self._episode_data, self._wants_transitions = episode_data, transitions
         self.count = Bill()
         self.run: Run | None = None
-        self._address: tuple[str, str, int] | None = None
+        self._address: tuple[str, str, dict[str, Any], int] | None = None
         self._settings: EpisodeSettings | None = None
         self._transitions: TransitionRecorder | None = None
         self._open: dict[int, _One | _Many] = {}
         self._env_of: dict[str, int] = {}
         self._runner: Any = None
 
-    def attach(self, address: tuple[str, str, int] | None, evaluation: bool) -> None:
+    def attach(self, address: tuple[str, str, dict[str, Any], int] | None, evaluation: bool) -> None:
         """Write to the run at `address` from now on, under `test` for evaluation, else under `train`."""
         if address is None or address == self._address:
             return

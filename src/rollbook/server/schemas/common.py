@@ -33,7 +33,7 @@ Row = dict[str, Any]
 """Column -> cell."""
 
 Status = str
-"""running, finished, killed, crashed or stale."""
+"""running, finished, killed, crashed or stale; part: what a host keeps of a run whose folder it does not see."""
 
 
 class Ask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

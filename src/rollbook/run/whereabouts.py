@@ -1,0 +1,58 @@
+"""Where in a cluster this process runs, as far as it is told: kept with each writer, so that people find it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rollbook.foreign import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["whereabouts"]
+
+_VARIABLES = {
+    "slurm": ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_PROCID", "SLURM_NODEID"),
+    "torchrun": ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "GROUP_RANK", "TORCHELASTIC_RESTART_COUNT"),
+}
+
+
+def whereabouts() -> dict[str, Any]:
+    """{"ray": {node, actor, name, restarted, task}, "slurm": {…}, "torchrun": {…}}: those that there are, plain data.
+
+    Asks Ray only where this process has it loaded and is part of a cluster. Never raises.
+    """
+    found: dict[str, Any] = {}
+    for system, names in _VARIABLES.items():
+        if os.environ.get(names[0]):
+            said = {name: os.environ[name] for name in names if os.environ.get(name)}
+            found[system] = {_short(name): value for name, value in said.items()}
+    ray = sys.modules.get("ray")
+    if ray is not None:
+        try:
+            if ray.is_initialized():
+                found["ray"] = _in_ray(ray.get_runtime_context())
+        except Exception as err:  # a Ray that is being shut down, or another release
+            if is_foreign(err):
+                raise
+    return found
+
+
+def _in_ray(context: Any) -> dict[str, Any]:
+    actor = context.get_actor_id()
+    told = {"node": context.get_node_id(), "job": context.get_job_id()}
+    if actor:
+        told |= {
+            "actor": actor,
+            "name": context.get_actor_name(),
+            "restarted": bool(context.was_current_actor_reconstructed),
+        }
+    else:
+        told["task"] = context.get_task_name()
+    return {name: value for name, value in told.items() if value not in (None, "")}
+
+
+def _short(variable: str) -> str:
+    return variable.lower().removeprefix("slurm_").removeprefix("torchelastic_")

@@ -1,0 +1,212 @@
+"""Many machines write one run: real Ray, a head and two nodes with roots and hosts of their own on one machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GROUPS = ("rllib",)
+
+ray = pytest.importorskip("ray")
+
+from ray.cluster_utils import Cluster  # noqa: E402
+
+import rollbook  # noqa: E402
+from rollbook.book.book import Book  # noqa: E402
+from rollbook.cluster.ray import Address, address  # noqa: E402
+from rollbook.files import read_json  # noqa: E402
+from rollbook.journal.liveness import HOST_VARIABLE, is_alive  # noqa: E402
+from rollbook.repair.joining import join  # noqa: E402
+
+SOURCES = str(Path(rollbook.__file__).parents[1])
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, f"not within {seconds} s"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("roots")
+
+
+@pytest.fixture(scope="module")
+def nodes(roots: Path) -> Iterator[dict[str, Any]]:
+    """A head (where the driver is) and two nodes of other hosts, named by the resource that is theirs."""
+    common = {"include_dashboard": False, "object_store_memory": 80 * 1024**2}
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **common})
+    made: dict[str, Any] = {"cluster": cluster}
+    try:
+        for name in ("near", "far"):
+            own = {HOST_VARIABLE: name, "ROLLBOOK_DIR": str(roots / name), "PYTHONPATH": SOURCES}
+            made[name] = cluster.add_node(num_cpus=4, resources={name: 100}, env_vars=own, **common)
+        ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+        cluster.wait_for_nodes()
+        yield made
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+        for page in roots.rglob("state-*.json"):  # a node that goes leaves its keepers, which end by themselves
+            keeper = read_json(str(page))
+            if keeper.get("phase") != "done" and is_alive(keeper) is not False:
+                try:
+                    os.kill(int(keeper["pid"]), signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+
+
+@ray.remote(num_cpus=0, max_restarts=1)
+class Sampler:
+    """Logs as many rows as it is asked to and says how many it logged."""
+
+    def __init__(self, told: Any, name: str) -> None:
+        self.run = told.writer() if isinstance(told, Address) else told
+        self.name = name
+
+    def sample(self, first: int, n: int) -> int:
+        for i in range(first, first + n):
+            self.run.log({f"{self.name}/x": float(i)}, env_step=i)
+        return n
+
+    def about(self) -> tuple[int, str, str]:
+        return os.getpid(), self.run.writer.id, str(self.run.folder)
+
+
+@ray.remote(num_cpus=0)
+def evaluate(told: Address, step: int) -> str:
+    with told.writer() as run:
+        run.log({"eval/return": float(step)}, env_step=step)
+        return str(run.writer.id)
+
+
+def rows_of(book: Book, name: str) -> list[float]:
+    return sorted(book.metrics([f"{name}/x"])[f"{name}/x"].to_pylist())
+
+
+@pytest.mark.core
+def test_actors_and_tasks_on_three_nodes_write_one_run_through_kills_and_restarts(
+    nodes: dict[str, Any], roots: Path
+) -> None:
+    run = rollbook.init("ant", "ppo", dir=roots / "home", sinks=[])
+    run.log({"loss": 1.0}, env_step=0)
+    seen = address(run)
+    unseen = Address("/folders/of/another/host" + seen.folder, seen.nonce, seen.page)
+    tolds = {f"{node}{i}": (told, node) for node, told in (("near", seen), ("far", unseen)) for i in range(3)}
+    actors = {
+        name: Sampler.options(resources={node: 1}, max_restarts=1 if name == "near0" else 0).remote(told, name)
+        for name, (told, node) in tolds.items()
+    }
+    logged = {name: ray.get(actor.sample.remote(0, 200)) for name, actor in actors.items()}
+    about = {name: ray.get(actor.about.remote()) for name, actor in actors.items()}
+    assert {folder for name, (_, _, folder) in about.items() if name[:4] == "near"} == {str(run.folder)}
+    (part,) = {folder for name, (_, _, folder) in about.items() if name[:3] == "far"}
+    assert Path(part) == roots / "far" / "ant" / run.folder.name
+
+    for name in ("near0", "near1", "far0"):  # one comes back, two do not
+        os.kill(about[name][0], signal.SIGKILL)
+    wait_until(lambda: _answers(actors["near0"]))
+    assert ray.get(actors["near0"].about.remote())[1] != about["near0"][1]
+    for name in ("near0", "near2", "far1", "far2"):
+        logged[name] += ray.get(actors[name].sample.remote(200, 50))
+    closers = ray.get([evaluate.options(resources={"near": 1}).remote(seen, step) for step in (1, 2)])
+    assert len(set(closers)) == 2
+
+    nodes["cluster"].remove_node(nodes["far"], allow_graceful=False)
+    for name in ("near0", "near2"):
+        ray.kill(actors[name])
+    run.finish()
+    wait_until(lambda: all(is_alive_on("near", about) is False for about in _pages(run.folder, "near")))
+    join(part, run.folder, force=True)
+
+    book = Book(run.folder)
+    for name, n in logged.items():
+        assert rows_of(book, name) == [float(i) for i in range(n)], name
+    assert sorted(book.metrics(["eval/return"])["eval/return"].to_pylist()) == [1.0, 2.0]
+    writers = {writer["id"]: writer for writer in book.writers}
+    assert len(writers) == 1 + 6 + 1 + 2
+    assert {writer["host"] for writer in writers.values()} == {os.uname().nodename, "near", "far"}
+    told = writers[about["near0"][1]]["whereabouts"]["ray"]
+    assert (told["node"], told["restarted"]) == (nodes["near"].node_id, False)
+    assert {writer["attempt"] for writer in writers.values()} == {1}
+    assert [writers[id]["state"] for id in closers] == ["closed", "closed"]
+    assert book.status == "finished"
+
+
+def _answers(actor: Any) -> bool:
+    try:
+        ray.get(actor.about.remote(), timeout=5)
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+        return False
+    return True
+
+
+def _pages(run: Path, host: str) -> list[dict[str, Any]]:
+    pages = [read_json(str(path)) for path in (run / "data" / "journal").glob("*/writer.json")]
+    return [page for page in pages if page.get("host") == host and not page.get("keeper")]
+
+
+def is_alive_on(host: str, page: dict[str, Any]) -> bool | None:
+    """Whether a process lives, asked as somebody on that host."""
+    former = os.environ.get(HOST_VARIABLE)
+    os.environ[HOST_VARIABLE] = host
+    try:
+        return is_alive(page)
+    finally:
+        if former is None:
+            del os.environ[HOST_VARIABLE]
+        else:
+            os.environ[HOST_VARIABLE] = former
+
+
+DRIVER = """
+import os, sys, time
+import ray, rollbook
+from rollbook.cluster.ray import address
+
+ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
+
+@ray.remote(num_cpus=0, resources={"near": 1})
+class Sampler:
+    def __init__(self, told):
+        self.run = told.writer()
+
+    def sample(self, n):
+        for i in range(n):
+            self.run.log({"x": float(i)}, env_step=i)
+        return n
+
+run = rollbook.init("ant", "driver", dir=sys.argv[2], sinks=[])
+run.log({"loss": 1.0}, env_step=0)
+actor = Sampler.remote(address(run))
+print(run.folder, ray.get(actor.sample.remote(300)), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_driver_that_dies_leaves_every_row_of_its_actors(nodes: dict[str, Any], roots: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, nodes["cluster"].address, str(roots / "home")],
+        env={**os.environ, "PYTHONPATH": SOURCES},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    folder, n = done.stdout.split()
+    book = Book(folder)
+    wait_until(lambda: all(is_alive_on("near", page) is False for page in _pages(Path(folder), "near")))
+    assert sorted(book.metrics(["x"])["x"].to_pylist()) == [float(i) for i in range(int(n))]
+    assert book.status == "crashed"
