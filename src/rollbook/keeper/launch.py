@@ -14,13 +14,14 @@ import time
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import is_alive, same_place
+from rollbook.keeper.household import household, may_share
 from rollbook.keeper.places import Lock, keeper_folder, state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["PATH_VARIABLE", "closed_writers", "launch", "wait_done"]
+__all__ = ["PATH_VARIABLE", "closed_writers", "is_kept", "launch", "may_share", "wait_done"]
 
 PATH_VARIABLE = "ROLLBOOK_KEEPER_PATH"
 """Hands the trainer's module path to the keeper, which starts without `site`."""
@@ -49,16 +50,51 @@ def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> 
     """
     folder = keeper_folder(os.fspath(run_folder))
     os.makedirs(folder, exist_ok=True)
-    if Lock(os.fspath(run_folder)).taken():
+    shared = household() if may_share(os.fspath(run_folder)) else None
+    if Lock(os.fspath(run_folder)).taken() and (shared is not None or not _leaves_for_one_of_its_own(run_folder)):
         return False
     if not python or getattr(sys, "frozen", False):
         raise OSError("this program has no Python interpreter of its own to start a keeper with; use keeper='thread'")
-    command = [python, "-I", "-S", *_program(), "--background", os.path.abspath(run_folder)]
+    _started[os.path.abspath(run_folder)] = time.monotonic() + _START_SECONDS
+    if shared is not None:
+        shared.knock(os.fspath(run_folder))
+        if shared.keeper() is None and shared.may_start():
+            _start(_command(python, "--many", shared.folder), _environment(), os.path.join(shared.folder, "log"))
+        return True
+    _start(_command(python, os.path.abspath(run_folder)), _environment(), os.path.join(folder, "log"))
+    return True
+
+
+def is_kept(run_folder: str | os.PathLike[str]) -> bool:
+    """Whether a keeper of this place is at work in a run, or was started a moment ago."""
+    folder = os.path.abspath(run_folder)
+    return time.monotonic() < _started.get(folder, 0.0) or Lock(folder).taken()
+
+
+def _leaves_for_one_of_its_own(run_folder: str | os.PathLike[str]) -> bool:
+    """Whether a keeper of many has let go of a run that must have one of its own from now on: it got other sinks."""
+    door = read_json(state_path(os.fspath(run_folder))).get("door")
+    if not isinstance(door, str):
+        return False
+    try:
+        os.unlink(door)
+    except OSError:
+        return False
+    lock, until = Lock(os.fspath(run_folder)), time.monotonic() + _START_SECONDS
+    _ring(read_json(state_path(os.fspath(run_folder))))
+    while lock.taken() and time.monotonic() < until:
+        time.sleep(0.01)
+    return not lock.taken()
+
+
+def _command(python: str, *arguments: str) -> list[str]:
+    return [python, "-I", "-S", *_program(), "--background", *arguments]
+
+
+def _environment() -> dict[str, str]:
     environment = dict(os.environ)
     environment[PATH_VARIABLE] = os.pathsep.join(os.path.abspath(p) for p in sys.path if isinstance(p, str))
-    _start(command, environment, os.path.join(folder, "log"))
-    _started[os.path.abspath(run_folder)] = time.monotonic() + _START_SECONDS
-    return True
+    return environment
 
 
 def _program() -> list[str]:
@@ -205,6 +241,8 @@ def _ring(state: dict[str, Any]) -> bool:
     import signal
 
     try:
+        if isinstance(state.get("door"), str) and os.path.exists(state["door"]):
+            os.utime(state["door"])  # of many runs this one is meant
         os.kill(state["pid"], signal.SIGUSR1)
     except (OSError, AttributeError) as raised:
         if is_foreign(raised):

@@ -126,6 +126,7 @@ class Keeper:
         self._troubles: dict[str, Any] = {}
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when
+        self._changed_at = -1e9  # when rows of a trainer were last seen
         self._thread: Any = None
         self._wake: Any = None
 
@@ -229,6 +230,10 @@ class Keeper:
         self._lock.release()
         self._locked = False
 
+    def failed(self, err: Exception) -> None:
+        """A step raised: it is noted in data/keeper/log, once for each kind, and the next one is tried."""
+        self._say("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
+
     def filenos(self) -> list[int]:
         """Descriptors that become readable when a watched writer ends: then a step is due."""
         return self._writers.filenos()
@@ -309,6 +314,8 @@ class Keeper:
         self._synced_at = now if sync else self._synced_at
         for id in self._durable.step(here, alive=alive, alone=alone, sync=sync):
             self._writers.sign(id)
+            if id != self._host.writer_id:
+                self._changed_at = now
         if not alone:
             beats = read_json(os.path.join(self._own_folder, "heartbeat"))
             for writer in self._writers:
@@ -350,13 +357,16 @@ class Keeper:
             return 0.0
         if self._sealing.busy or fresh:
             return _BUSY_SECONDS
-        self._rests = drained and not self._sinks_need_time() and not self._shipping.busy
+        self._rests = drained and not self._sinks_need_time() and not self._shipping.wanted
         self._full_at = now + _REST_SECONDS
         return _STEP_SECONDS
 
     def _sinks_need_time(self) -> bool:
-        """Whether a sink holds rows back for a while, or has failed: then it is to be asked again."""
-        return self._sinks is not None and (self._failing() or any(f.every_seconds for f in self._sinks))
+        """Whether a sink is to be asked again though nothing came: it failed, or gets the newest rows now and then."""
+        if self._sinks is None:
+            return False
+        slowest = max((f.every_seconds or 0.0 for f in self._sinks), default=0.0)
+        return self._failing() or self._clock() - self._changed_at <= slowest
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """What is left to do when no writer of this place lives; None when it is done."""

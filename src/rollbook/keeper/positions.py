@@ -15,6 +15,8 @@ from rollbook.journal.files import parse_name, pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rollbook.keeper.writers import KnownWriter
 
 __all__ = ["JournalFile", "Positions"]
@@ -35,8 +37,8 @@ class JournalFile:
       changed: rows or frames came since `changed` was last set to False by whoever acts on it.
     """
 
-    __slots__ = ("_capacity", "_done", "_end", "_generation", "_header", "_width", "changed", "lane", "last", "left",
-                 "number", "path", "size")  # fmt: skip
+    __slots__ = ("_capacity", "_done", "_end", "_fd", "_generation", "_head", "_header", "_length", "_width", "changed",
+                 "lane", "last", "left", "number", "path", "size")  # fmt: skip
 
     def __init__(self, path: str, lane: int, number: int) -> None:
         self.path, self.lane, self.number = path, lane, number
@@ -45,6 +47,7 @@ class JournalFile:
         self._generation, self._done = -1, 0
         self._header = self._width = self._capacity = 0
         self._end = 0
+        self._fd, self._head, self._length = -1, b"", -1
 
     @property
     def is_frames(self) -> bool:
@@ -66,8 +69,34 @@ class JournalFile:
         finally:
             os.close(fd)
 
+    def quiet(self) -> bool:
+        """Whether nothing came since the last look: a few bytes are read, of a file that stays open for it."""
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+            except OSError:
+                return False
+        if self.is_frames:
+            return os.fstat(self._fd).st_size == self._length
+        if pread(self._fd, _HEAD, 0) != self._head:
+            return False
+        return self._done >= self._capacity or not any(self._next_words(self._fd))
+
+    def _next_words(self, fd: int) -> Iterator[int]:
+        """The commit words of the rows that come next; several, for an interrupted log may leave a hole."""
+        rows = min(_HOLE, self._capacity - self._done)
+        data = pread(fd, self._width * rows, self._header + self._width * self._done)
+        for row in range(1, rows + 1):
+            yield int.from_bytes(data[self._width * row - 8 : self._width * row], "little")
+
+    def let_go(self) -> None:
+        """Close what `quiet` keeps open."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
     def _look_at_rows(self, fd: int) -> None:
-        head = pread(fd, _HEAD, 0)
+        head = self._head = pread(fd, _HEAD, 0)
         if len(head) < _HEAD or head[:8] != layout.SEGMENT_MAGIC:
             return
         header, generation, first_seq, words, capacity, state = struct.unpack_from("<IQQIIQ", head, 12)
@@ -107,7 +136,7 @@ class JournalFile:
         return 0, row
 
     def _look_at_frames(self, fd: int) -> None:
-        self.size = os.fstat(fd).st_size
+        self.size = self._length = os.fstat(fd).st_size
         at = self._end or layout.FRAMES_FILE_HEAD.size
         while at + layout.FRAME_HEAD.size <= self.size:
             chunk = pread(fd, _FRAMES_CHUNK, at)
@@ -132,6 +161,7 @@ class Positions:
     def __init__(self, writer: KnownWriter) -> None:
         self.writer = writer
         self.files: dict[str, JournalFile] = {}
+        self._listed = -1
         self.new_names = False  # a file appeared: its folder has to be made durable too
 
     def look(self) -> dict[str, int]:
@@ -141,6 +171,7 @@ class Positions:
         last rows came: see `settle`.
         """
         try:
+            self._listed = os.stat(self.writer.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
             names = os.listdir(self.writer.folder)
         except OSError as raised:
             if is_foreign(raised):
@@ -157,7 +188,7 @@ class Positions:
                     self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
                     self.new_names = True
         for name in self.files.keys() - present:
-            del self.files[name]
+            self.files.pop(name).let_go()
         lanes: dict[str, int] = {}
         newest: dict[int, int] = {}
         for file in self.files.values():
@@ -174,6 +205,20 @@ class Positions:
             if file.is_frames:
                 file.left = file.number < newest[file.lane] if file.lane in newest else file.left
         return lanes
+
+    def quiet(self) -> bool:
+        """Whether nothing came since the last look, told by a few bytes of each file that may grow."""
+        try:
+            if os.stat(self.writer.folder).st_mtime_ns != self._listed:
+                return False
+            return all(file.left or file.quiet() for file in self.files.values())
+        except OSError:
+            return False
+
+    def let_go(self) -> None:
+        """Close what `quiet` keeps open."""
+        for file in self.files.values():
+            file.let_go()
 
     def settle(self) -> list[JournalFile]:
         """Look again, and return the files that changed since they were last synced.

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_USAGE = "usage: python -m rollbook.keeper RUN\n\nLooks after the run in the folder RUN until its writers have gone.\n"
+_USAGE = (
+    "usage: python -m rollbook.keeper RUN\n       python -m rollbook.keeper --many HOUSEHOLD\n\n"
+    "Looks after the run in the folder RUN until its writers have gone, or after all runs of a household.\n"
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Keep the run named on the command line. Exits 0 when done, or at once if another keeper is at work."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     background = "--background" in words or "--detach" in words
+    many = "--many" in words
     folders = [word for word in words if not word.startswith("-")]
     if len(folders) != 1:
         sys.stderr.write(_USAGE)
@@ -36,6 +40,10 @@ def main(arguments: list[str] | None = None) -> None:
         os.chdir("/" if os.name == "posix" else folder)
     _allow_many_files()
 
+    if many:
+        from rollbook.keeper.many import main as look_after_many
+
+        look_after_many(folder)
     from rollbook.keeper.main import Keeper
 
     keeper = Keeper(folder)

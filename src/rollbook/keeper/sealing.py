@@ -20,6 +20,10 @@ SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 300.0
 
+most_children = 1_000_000
+"""How many sealing children this process may have at once, over all its runs; a keeper of many allows itself two."""
+_children = 0
+
 # The child may have to look for its packages where the trainer found them.
 _CHILD = (
     "import os, runpy, sys; "
@@ -94,6 +98,7 @@ class Sealing:
         if self._child is None or self._child.poll() is None:
             return None
         code, self._child = self._child.returncode, None
+        _count_child(-1)
         if code == 0:
             self.failures = 0
             self.successes += 1
@@ -107,10 +112,13 @@ class Sealing:
             self._child.terminate()
             self._child.wait()
             self._child = None
+            _count_child(-1)
 
     def _start(self, *, final: bool) -> None:
         import subprocess
 
+        if _children >= most_children:  # its turn comes
+            return
         self._ballast.give_up_if_tight()
         options: dict[str, Any] = {}
         if os.name == "posix":
@@ -129,6 +137,7 @@ class Sealing:
                 raise
             self._failed(f"the sealing process cannot be started: {err}")
             return
+        _count_child(1)
         self.was_final = final
         if not final:  # somebody may be waiting for the last one
             _lower_priority(self._child.pid)
@@ -138,6 +147,11 @@ class Sealing:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self.failures - 1, 20))
         self._not_before = self._clock() + pause
         self._say("seal", words)
+
+
+def _count_child(n: int) -> None:
+    global _children
+    _children += n
 
 
 def _lower_priority(pid: int) -> None:

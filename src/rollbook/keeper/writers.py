@@ -95,10 +95,19 @@ class Writers:
         self._clock = clock
         self._known: dict[str, KnownWriter] = {}
         self._own: set[str] = set()
+        self._listed = -1
+
+    def same(self) -> bool:
+        """Whether the journal's folder did not change since the last look: no writer came, none went."""
+        try:
+            return os.stat(self._journal).st_mtime_ns == self._listed
+        except OSError:
+            return False
 
     def look(self) -> None:
         """Find new writers, forget those whose folder has gone, and see the signs of those elsewhere."""
         try:
+            self._listed = os.stat(self._journal).st_mtime_ns
             names = set(os.listdir(self._journal))
         except OSError as raised:
             if is_foreign(raised):

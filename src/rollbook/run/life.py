@@ -53,9 +53,10 @@ def start(
     run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
         try:
-            from rollbook.keeper.launch import launch
+            from rollbook.keeper.launch import launch, may_share
 
             launch(folder)
+            run._parts.keeper_is_shared = may_share(folder)
         except OSError as err:
             if is_foreign(err):
                 raise

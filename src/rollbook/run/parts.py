@@ -29,6 +29,7 @@ class Parts:
 
     Attributes:
       keeper: "process", "thread", "inline", or "" for a writer that brings none.
+      keeper_is_shared: its keeper looks after other runs, too; should it die, whoever sees it first starts another.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds, where there is no other keeper.
       ticker: the run's own thread.
@@ -47,6 +48,7 @@ class Parts:
         "formatted_config",
         "inline_sinks",
         "keeper",
+        "keeper_is_shared",
         "keeper_thread",
         "media",
         "must",
@@ -59,6 +61,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.keeper = ""
+        self.keeper_is_shared = False
         self.keeper_thread: Any = None
         self.inline_sinks: list[Any] = []
         self.ticker: Rounds | None = None

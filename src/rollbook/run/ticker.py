@@ -32,6 +32,7 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + seconds
+        self._kept_until = 0.0
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run.writer.make_log(
             run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
@@ -63,7 +64,10 @@ class Ticker(threading.Thread):
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread."""
         run = self._run
-        for work in (run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run.hear_of_sinks):
+        for work in (
+            run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run.hear_of_sinks,
+            self._see_keeper,
+        ):  # fmt: skip
             try:
                 work()
             except Exception as err:
@@ -105,6 +109,16 @@ class Ticker(threading.Thread):
             run.page_due = True
         if run.page_due and run.writer.main and not run.writer.fenced and not run.writer.closed:
             run.write_about()
+
+    def _see_keeper(self) -> None:
+        """A keeper of many runs that died is started again by whichever of them sees it first."""
+        if not self._run._parts.keeper_is_shared or self._run.writer.closed or time.monotonic() < self._kept_until:
+            return
+        self._kept_until = time.monotonic() + 2.0
+        from rollbook.keeper.launch import is_kept, launch
+
+        if not is_kept(self._run.folder) and os.path.isdir(self._run.folder):
+            launch(self._run.folder)
 
     def _own_cost(self) -> None:
         """What rollbook itself costs becomes part of the run, every ten seconds in which something was logged."""

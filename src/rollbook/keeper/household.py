@@ -1,0 +1,235 @@
+"""Where the one keeper of a user and host is found, and which runs it is to look after: files, no socket.
+
+    <runtime folder>/<key>/keeper.lock     held (flock) by the keeper while it works; says who that is
+    <runtime folder>/<key>/starting        touched by who starts one, so that a hundred trainers do not start a hundred
+    <runtime folder>/<key>/runs/<hash>     a door: names the folder of one run; replaced or touched to ring
+
+The runtime folder is $ROLLBOOK_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rollbook, else rollbook-<uid> among temporary files;
+it is the user's alone. The key stands for all that a keeper has of its trainer: who may do what, which interpreter and
+packages, which credentials. Trainers that differ in any of it have different keepers. Light: `launch` imports it in the
+training process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+import zlib
+
+from rollbook.files import read_json, try_lock
+from rollbook.journal.liveness import boot_id, identity, is_alive, pid_namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+__all__ = ["MODE_VARIABLE", "Household", "household", "may_share"]
+
+MODE_VARIABLE = "ROLLBOOK_KEEPER"
+"""run: a keeper process for each run; host: one for all runs of this user and host that may share one."""
+
+_OWN_SINKS = frozenset({"text", "csv", "jsonl", "tensorboard"})
+"""Sinks that are files of ours. Services keep state a process, and objects of others may do anything: those runs have a
+keeper of their own."""
+
+_MATTERS = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_")
+_DOES_NOT = frozenset({
+    "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
+})  # fmt: skip
+_STARTING_SECONDS = 3.0
+
+
+def may_share(run_folder: str) -> bool:
+    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours."""
+    if os.name != "posix" or os.environ.get(MODE_VARIABLE, _DEFAULT) != "host":
+        return False
+    listed = read_json(os.path.join(run_folder, "data", "keeper", "plan.json")).get("sinks")
+    specs = listed if isinstance(listed, list) else []
+    return all(isinstance(spec, dict) and spec.get("name") in _OWN_SINKS for spec in specs)
+
+
+_DEFAULT = "run"
+
+
+def household() -> Household | None:
+    """That of this process; None where there can be none: no folder that is this user's alone."""
+    root = os.environ.get("ROLLBOOK_RUNTIME_DIR", "")
+    if not root:
+        own = os.environ.get("XDG_RUNTIME_DIR", "")
+        if own and os.path.isdir(own) and os.access(own, os.W_OK):
+            root = os.path.join(own, "rollbook")
+        else:
+            root = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"rollbook-{os.getuid()}")
+    try:
+        os.makedirs(root, mode=0o700, exist_ok=True)
+        about = os.lstat(root)
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
+            return None  # somebody else could ring, or put runs there
+        return Household(os.path.join(root, _key()))
+    except OSError:
+        return None
+
+
+def _key() -> str:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    variables = sorted(
+        (name, value)
+        for name, value in os.environ.items()
+        if name not in _DOES_NOT and (name.startswith(_MATTERS) or name.lower().endswith("_proxy") or name == "HOME")
+    )
+    told = [
+        os.geteuid(), os.getegid(), sorted(os.getgroups()), _umask(), boot_id(), pid_namespace(), _namespace("mnt"),
+        sys.executable, sys.version, package, _age(package), sys.path, variables,
+    ]  # fmt: skip
+    text = json.dumps(told, default=repr).encode("utf-8", "backslashreplace")
+    # No secret can be told from it, and nobody but this user sees it.
+    return f"{zlib.crc32(text):08x}{zlib.adler32(text[::-1]):08x}"
+
+
+def _umask() -> str:
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            return next((line.split()[1] for line in file if line.startswith("Umask:")), "")
+    except OSError:
+        return ""
+
+
+def _namespace(kind: str) -> str:
+    try:
+        return str(os.stat(f"/proc/self/ns/{kind}").st_ino)
+    except OSError:
+        return ""
+
+
+def _age(package: str) -> int:
+    """Changes when the package is installed anew under the same path."""
+    try:
+        return os.stat(os.path.join(package, "_version.py")).st_mtime_ns
+    except OSError:
+        return 0
+
+
+class Household:
+    """One keeper and its runs, as files.
+
+    Args:
+      folder: where they are.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._doors = os.path.join(folder, "runs")
+        self._lock_path = os.path.join(folder, "keeper.lock")
+        self._fd = -1
+
+    # -- in the training process
+
+    def knock(self, run_folder: str) -> str:
+        """Ask for a run to be looked after, and wake the keeper if there is one. Returns the path of the run's door.
+
+        Raises:
+          OSError: it cannot be written.
+        """
+        os.makedirs(self._doors, mode=0o700, exist_ok=True)
+        door = self.door_of(run_folder)
+        beside = f"{door}.{os.urandom(4).hex()}.tmp"
+        with open(beside, "wb") as file:
+            file.write(os.fsencode(os.path.abspath(run_folder)))
+        os.replace(beside, door)
+        self.ring()
+        return door
+
+    def door_of(self, run_folder: str) -> str:
+        """The path of a run's door."""
+        name = os.fsencode(os.path.abspath(run_folder))
+        return os.path.join(self._doors, f"{zlib.crc32(name):08x}{zlib.adler32(name[::-1]):08x}")
+
+    def ring(self) -> bool:
+        """Wake the keeper. False if there is none."""
+        holder = self.keeper()
+        if holder is None:
+            return False
+        import signal
+
+        try:
+            os.kill(int(holder["pid"]), signal.SIGUSR1)
+        except (OSError, KeyError, TypeError, ValueError):
+            return False
+        return True
+
+    def keeper(self) -> dict[str, Any] | None:
+        """Who holds the lock, if anybody alive does."""
+        try:
+            fd = os.open(self._lock_path, os.O_RDWR)
+        except OSError:
+            return None
+        try:
+            if try_lock(fd, shared=True):
+                return None
+        finally:
+            os.close(fd)
+        holder = read_json(self._lock_path)
+        return holder if holder and is_alive(holder) is not False else None
+
+    def may_start(self) -> bool:
+        """Whether it is for this process to start the keeper: nobody did a moment ago. Notes that it does."""
+        path = os.path.join(self.folder, "starting")
+        try:
+            if 0 <= time.time() - os.stat(path).st_mtime < _STARTING_SECONDS:
+                return False
+        except OSError:
+            pass
+        try:
+            with open(path, "wb"):
+                os.utime(path)
+        except OSError:
+            return False
+        return True
+
+    # -- in the keeper
+
+    def acquire(self) -> bool:
+        """Become its keeper; False if there is one.
+
+        Raises:
+          OSError: the lock cannot be made.
+        """
+        os.makedirs(self._doors, mode=0o700, exist_ok=True)
+        fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if not try_lock(fd):
+            os.close(fd)
+            return False
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(identity()).encode(), 0)
+        self._fd = fd
+        try:
+            os.unlink(os.path.join(self.folder, "starting"))  # should we die, the next one may come at once
+        except FileNotFoundError:
+            pass
+        return True
+
+    def release(self) -> None:
+        """Let go of the lock. The file stays: who opened it meanwhile would hold a lock that nobody sees."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.ftruncate(fd, 0)
+            os.close(fd)
+
+    def doors(self) -> Iterator[tuple[str, tuple[int, int], str]]:
+        """(path, stamp, run folder) of every door; the stamp changes when somebody knocks or rings there."""
+        try:
+            with os.scandir(self._doors) as entries:
+                found = [entry.path for entry in entries if not entry.name.endswith(".tmp")]
+        except OSError:
+            return
+        for path in found:
+            try:
+                about = os.stat(path)
+                with open(path, "rb") as file:
+                    yield path, (about.st_ino, about.st_mtime_ns), os.fsdecode(file.read(65536))
+            except OSError:
+                continue

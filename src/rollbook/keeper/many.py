@@ -1,0 +1,284 @@
+"""One process that looks after all runs of a user and host: each run has its `Keeper`, stepped when it is due.
+
+One thread steps, the others wait. A step that takes longer than a moment (a file system that hangs, a sink with much to
+catch up with) is left to its thread, and another one goes on with the other runs: no run waits for another for more
+than two seconds. What a run needs that other packages provide (services) is not looked after here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from heapq import heappop, heappush
+
+from rollbook.keeper import sealing
+from rollbook.keeper.household import Household
+from rollbook.keeper.main import Keeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["ManyRuns"]
+
+_PATIENCE_SECONDS = 1.0
+"""How long a step may take before another thread takes over the rest."""
+_WATCH_SECONDS = 0.5
+_DOORS_SECONDS = 5.0
+_LINGER_SECONDS = 3.0
+"""How long a keeper without runs waits for the next one: seeds of a sweep follow each other."""
+_FAULT_SECONDS = 1.0
+_MOST_FAULTS = 100
+_SHARE, _LONGEST_STRETCH = 0.04, 5.0
+"""Of one core, beyond which runs are looked at more rarely than each second, and how much more rarely at most."""
+_GRID_SECONDS = 0.1
+"""Runs that are due within such a time are stepped one after the other: waking up costs more than a look."""
+
+
+class _Kept:
+    """One run and what is known of it."""
+
+    __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp")
+
+    def __init__(self, keeper: Keeper, door: str, stamp: tuple[int, int]) -> None:
+        self.keeper, self.door, self.stamp = keeper, door, stamp
+        self.due, self.busy, self.rung, self.faults = 0.0, False, False, 0
+
+
+class ManyRuns:
+    """The loop of the one keeper.
+
+    Args:
+      household: where it learns of runs.
+    Attributes:
+      steps, peeks: how often a run was stepped, and how often a look showed that it need not be.
+      listens: take SIGTERM and SIGUSR1; not in a process of somebody else's.
+      promotions: how often another thread took over from one that hung in a step.
+    """
+
+    def __init__(self, household: Household) -> None:
+        self._household = household
+        self._runs: dict[str, _Kept] = {}  # by door
+        self._due: list[tuple[float, int, _Kept]] = []
+        self._count = 0
+        self._lock = threading.Lock()
+        self._leader = 0
+        self._step_began = 0.0  # 0: no step is under way
+        self._stepping: _Kept | None = None
+        self._ended = threading.Event()
+        self._looked_at_doors = -1e9
+        self._alone_since: float | None = None
+        self._read = self._write = -1
+        self._stretch, self._spent, self._spent_since = 1.0, 0.0, time.monotonic()
+        self.listens = True  # to signals: not where it runs in a process of somebody else's
+        self.steps = self.peeks = self.promotions = 0
+
+    def run(self) -> bool:
+        """Look after runs until there are none. False if another keeper does already."""
+        if not self._household.acquire():
+            return False
+        self._listen()
+        self._promote()
+        while not self._ended.wait(_WATCH_SECONDS):
+            began = self._step_began
+            if began and time.monotonic() - began > _PATIENCE_SECONDS:
+                with self._lock:
+                    if self._step_began == began:  # still in that step
+                        self.promotions += 1
+                        self._step_began, self._stepping = 0.0, None
+                        self._promote()
+        return True
+
+    def _listen(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        if not self.listens:
+            return
+        for name in ("SIGINT", "SIGHUP"):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+        # The numbers of signals arrive in the pipe whichever thread is where: a main thread that hangs loses none.
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, _noted)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+
+    def _promote(self) -> None:
+        """Let a fresh thread lead; a former one ends when its step does."""
+        self._leader += 1
+        threading.Thread(target=self._lead, args=(self._leader,), name="rollbook-keeper", daemon=True).start()
+
+    # -- the leading thread
+
+    def _lead(self, number: int) -> None:
+        while number == self._leader:
+            now = time.monotonic()
+            if now - self._looked_at_doors >= _DOORS_SECONDS:
+                self._look_at_doors(now)
+            kept = self._next(now)
+            if kept is not None:
+                if not self._step(kept, number):
+                    return  # it took so long that another one leads
+                continue
+            if not self._runs and self._has_left(now):
+                self._ended.set()
+                return
+            self._wait(now)
+
+    def _next(self, now: float) -> _Kept | None:
+        while self._due and self._due[0][0] <= now:
+            due, _, kept = heappop(self._due)
+            if kept.due == due and not kept.busy and self._runs.get(kept.door) is kept:
+                return kept
+        return None
+
+    def _plan(self, kept: _Kept, due: float) -> None:
+        due = -(-due // _GRID_SECONDS) * _GRID_SECONDS if due > time.monotonic() else due
+        kept.due = due
+        self._count += 1
+        heappush(self._due, (due, self._count, kept))
+
+    def _step(self, kept: _Kept, number: int) -> bool:
+        """One step of one run. False if this thread no longer leads."""
+        keeper, now = kept.keeper, time.monotonic()
+        if not kept.rung and keeper.rests():
+            self.peeks += 1
+            self._plan(kept, now + 1.0)
+            return True
+        kept.rung, kept.busy = False, True
+        self.steps += 1
+        self._stepping, self._step_began = kept, now
+        pause: float | None
+        cpu = time.thread_time()
+        try:
+            pause = keeper.step()
+            kept.faults = 0
+        except Exception as err:
+            kept.faults += 1
+            keeper.failed(err)
+            pause = _FAULT_SECONDS
+            if kept.faults >= _MOST_FAULTS:
+                keeper.leave()
+                pause = None
+        self._spent += time.thread_time() - cpu
+        with self._lock:
+            leads = number == self._leader
+            if leads:
+                self._step_began, self._stepping = 0.0, None
+            kept.busy = False
+            if pause is None:
+                self._let_go(kept)
+            else:
+                self._plan(kept, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
+        if not leads:
+            self._wake()  # the leader may be asleep, and does not know when this run is due
+        return leads
+
+    def _how_rarely(self) -> float:
+        """1.0: each second, as a keeper of one run looks; more where there are so many that it would cost too much."""
+        passed = time.monotonic() - self._spent_since
+        if passed >= 1.0:
+            share, self._spent, self._spent_since = self._spent / passed, 0.0, time.monotonic()
+            if share > _SHARE:
+                self._stretch = min(_LONGEST_STRETCH, self._stretch * 1.25)
+            elif share < 0.7 * _SHARE:
+                self._stretch = max(1.0, self._stretch / 1.1)
+        return self._stretch
+
+    def _let_go(self, kept: _Kept) -> None:
+        """A run is done, or somebody else's. If somebody knocked meanwhile, it is looked after anew."""
+        self._runs.pop(kept.door, None)
+        try:
+            about = os.stat(kept.door)
+            if (about.st_ino, about.st_mtime_ns) == kept.stamp:
+                os.unlink(kept.door)
+            else:
+                self._looked_at_doors = -1e9
+        except OSError:
+            return
+
+    def _look_at_doors(self, now: float) -> None:
+        self._looked_at_doors = now
+        present = set()
+        for door, stamp, folder in self._household.doors():
+            present.add(door)
+            kept = self._runs.get(door)
+            if kept is None:
+                keeper = Keeper(folder)
+                keeper.bell, keeper.door = "USR1", door
+                kept = self._runs[door] = _Kept(keeper, door, stamp)
+                self._plan(kept, now)
+            elif kept.stamp != stamp:
+                kept.stamp, kept.rung = stamp, True
+                if not kept.busy:
+                    self._plan(kept, now)
+        for door in [door for door, kept in self._runs.items() if door not in present and not kept.busy]:
+            self._runs.pop(door).keeper.leave()  # somebody wants a keeper of its own for it
+
+    def _has_left(self, now: float) -> bool:
+        """Leave, if there was nothing to do for a while and nobody knocks at the last moment."""
+        if self._alone_since is None:
+            self._alone_since = now
+        if now - self._alone_since < _LINGER_SECONDS:
+            return False
+        self._household.release()
+        self._look_at_doors(now)
+        if not self._runs or not self._household.acquire():
+            return True
+        self._alone_since = None
+        return False
+
+    def _wait(self, now: float) -> None:
+        import select
+
+        if self._runs:
+            self._alone_since = None
+        until = min(self._looked_at_doors + _DOORS_SECONDS, self._due[0][0] if self._due else now + _DOORS_SECONDS)
+        if not self._runs:
+            until = min(until, now + _LINGER_SECONDS / 4)
+        poller = select.poll()
+        poller.register(self._read, select.POLLIN)
+        owners: dict[int, _Kept] = {}
+        for kept in self._runs.values():
+            if not kept.busy:
+                for fd in kept.keeper.filenos():
+                    owners[fd] = kept
+                    poller.register(fd, select.POLLIN)
+        for fd, event in poller.poll(max(0.0, until - now) * 1000):
+            if fd == self._read:
+                self._hear()
+            elif event & (select.POLLIN | select.POLLHUP) and fd in owners:  # a writer has ended
+                kept = owners[fd]
+                kept.rung = True
+                self._plan(kept, time.monotonic())
+
+    def _hear(self) -> None:
+        try:
+            numbers = os.read(self._read, 4096)
+        except BlockingIOError:
+            return
+        if signal.SIGTERM in numbers:
+            for kept in self._runs.values():
+                kept.keeper.hurry()
+        if signal.SIGUSR1 in numbers:
+            self._look_at_doors(time.monotonic())
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._write, b"\0")
+        except OSError:
+            return
+
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """The number of the signal is in the pipe."""
+
+
+def main(folder: str) -> None:
+    """Be the keeper of a household; ends at once if there is one."""
+    sealing.most_children = 2
+    ManyRuns(Household(folder)).run()
+    sys.stdout.flush()
+    os._exit(0)  # a thread that hangs in a file system must not keep the process

@@ -1,0 +1,221 @@
+"""One keeper process for all runs of a user and host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rollbook.files import read_json
+from rollbook.journal.liveness import is_alive
+from rollbook.keeper import household as household_module
+from rollbook.keeper.household import MODE_VARIABLE, Household, household, may_share
+from rollbook.keeper.launch import is_kept, launch, wait_done
+from rollbook.keeper.main import Keeper
+from rollbook.keeper.many import ManyRuns
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Household]:
+    """A household of this test's own, whose keeper is ended afterwards."""
+    monkeypatch.setenv(MODE_VARIABLE, "host")
+    monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path / "runtime"))
+    found = household()
+    assert found is not None
+    yield found
+    keeper = found.keeper()
+    if keeper is not None and keeper["pid"] != os.getpid():
+        os.kill(keeper["pid"], signal.SIGKILL)
+
+
+def keepers_of(runs: list[Any]) -> set[int]:
+    """The processes that say they keep these runs, and live."""
+    states = [run.state() for run in runs]
+    return {int(state["pid"]) for state in states if state and is_alive(state)}
+
+
+def test_runs_of_one_user_share_a_keeper_process(
+    home: Household, make_run: Any, eventually: Callable[..., Any]
+) -> None:
+    runs = [make_run(f"run-{i}", sinks=[{"name": "jsonl"}]) for i in range(6)]
+    for run in runs:
+        launch(run.folder)
+    eventually(lambda: all(is_kept(run.folder) and run.state() for run in runs))
+    (pid,) = keepers_of(runs)
+    assert pid != os.getpid()
+    for i, run in enumerate(runs):
+        run.log()({"i": float(i)})
+        run.writer.close()
+        assert wait_done(run.folder, 60)
+        assert [line["i"] for line in run.lines()] == [float(i)]
+    eventually(lambda: home.keeper() is None, 30)  # it leaves when there is nothing to keep
+    assert list(home.doors()) == []
+
+
+def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_lost_or_doubled(
+    home: Household, make_run: Any, eventually: Callable[..., Any]
+) -> None:
+    runs = [make_run(f"run-{i}", sinks=[{"name": "jsonl"}]) for i in range(5)]
+    logs = [run.log() for run in runs]
+    for run, log in zip(runs, logs, strict=True):
+        launch(run.folder)
+        log({"i": 0.0})
+    eventually(lambda: all(run.lines() for run in runs))
+    (first,) = keepers_of(runs)
+    os.kill(first, signal.SIGKILL)
+    for log in logs:
+        log({"i": 1.0})
+    eventually(lambda: home.keeper() is None)
+    eventually(lambda: launch(runs[0].folder))  # any of the runs does; its successor finds the others by itself
+    eventually(lambda: all(len(run.lines()) == 2 for run in runs), 60)
+    (second,) = keepers_of(runs)
+    assert second != first
+    for run in runs:
+        run.writer.close()
+        assert wait_done(run.folder, 60)
+        assert [line["i"] for line in run.lines()] == [0.0, 1.0]
+
+
+def test_a_run_that_hangs_holds_up_no_other(
+    home: Household, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung, fine = make_run("hung"), make_run("fine", sinks=[{"name": "jsonl"}])
+    released, step = threading.Event(), Keeper.step
+
+    def hang(self: Keeper) -> float | None:
+        if self.folder == str(hung.folder):
+            released.wait()
+        return step(self)
+
+    monkeypatch.setattr(Keeper, "step", hang)
+    many = ManyRuns(home)
+    many.listens = False
+    for run in (hung, fine):
+        home.knock(str(run.folder))
+    thread = threading.Thread(target=many.run)
+    thread.start()
+    try:
+        log = fine.log()
+        for i in range(3):
+            log({"i": float(i)})
+            eventually(lambda i=i: len(fine.lines()) == i + 1)
+        assert many.promotions == 1
+        assert hung.state() == {}
+    finally:
+        released.set()
+        eventually(lambda: hung.state())  # what hung goes on where it was
+        for run in (hung, fine):
+            run.writer.close()
+        thread.join(60)
+    assert not thread.is_alive()
+    assert fine.state()["phase"] == hung.state()["phase"] == "done"
+
+
+def test_a_run_in_which_nothing_happens_is_not_stepped(make_run: Any, make_keeper: Any) -> None:
+    run = make_run()
+    keeper, log = make_keeper(run), run.log()
+    for _ in range(20):
+        log({"x": 1.0})
+    keeper.step()
+    keeper.step()
+    assert keeper.rests()
+    log({"x": 2.0})
+    assert not keeper.rests()
+    keeper.step()
+    keeper.step()
+    assert keeper.rests()
+    run.add_writer()
+    assert not keeper.rests()
+    keeper.step()
+    keeper.step()
+    run.writer.frame({"mark": "dump", "scope": "", "at": "", "clocks": [], "keys": []})
+    assert not keeper.rests()
+
+
+def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household, make_run: Any) -> None:
+    assert may_share(str(make_run("a", sinks=[{"name": "text"}, {"name": "csv"}]).folder))
+    assert may_share(str(make_run("b").folder))
+    assert not may_share(str(make_run("c", sinks=[{"name": "wandb"}]).folder))
+    assert not may_share(str(make_run("d", sinks=[{"name": "theirs"}]).folder))
+
+
+def test_a_run_that_gets_a_service_leaves_the_shared_keeper(
+    home: Household, make_run: Any, eventually: Callable[..., Any]
+) -> None:
+    run = make_run(sinks=[{"name": "jsonl"}])
+    launch(run.folder)
+    shared = eventually(lambda: run.state().get("pid"))
+    run.plan(sinks=[{"name": "jsonl"}, {"name": "of another package"}])
+    assert launch(run.folder)
+    eventually(lambda: run.state().get("pid") not in (None, shared))
+    assert "door" not in run.state()
+
+
+def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones(
+    home: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folder() -> str:
+        found = household()
+        assert found is not None
+        return found.folder
+
+    own = folder()
+    monkeypatch.setenv("ROLLBOOK_DIR", "/elsewhere")
+    assert folder() == own
+    for change in (
+        lambda m: m.setenv("AWS_PROFILE", "another"),
+        lambda m: m.setattr("sys.executable", "/another/python"),
+        lambda m: m.setattr(household_module, "_umask", lambda: "0077"),
+        lambda m: m.setenv("ROLLBOOK_HOST", "node-1"),
+        lambda m: m.setattr(os, "geteuid", lambda: 12345, raising=False),
+    ):
+        with monkeypatch.context() as m:
+            change(m)
+            try:
+                assert folder() != own
+            except AssertionError:
+                assert os.geteuid() == 12345  # a folder of another user is no household at all
+                assert household() is None
+
+
+def test_a_folder_that_others_may_write_is_no_household(
+    home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(open_to_all))
+    assert household() is None
+
+
+def test_a_door_to_a_run_that_is_gone_is_taken_away(home: Household, tmp_path: Path) -> None:
+    home.knock(str(tmp_path / "was here"))
+    many = ManyRuns(home)
+    many.listens = False
+    assert many.run()
+    assert list(home.doors()) == []
+    assert not (tmp_path / "was here").exists()
+
+
+def test_the_training_process_starts_a_shared_keeper_again(
+    home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., Any]
+) -> None:
+    import rollbook
+
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    run = rollbook.init("p", "n", dir=tmp_path / "runs", sinks=[])
+    try:
+        first = eventually(home.keeper)["pid"]
+        os.kill(first, signal.SIGKILL)
+        second = eventually(lambda: (home.keeper() or {}).get("pid") not in (None, first) and home.keeper(), 60)
+        assert second["pid"] != first
+    finally:
+        run.finish()
+    assert read_json(str(run.folder / "run.json"))["status"] == "finished"
