@@ -33,16 +33,20 @@ __all__ = [
     "GroupCurve",
     "Line",
     "Pair",
+    "Parted",
     "Reached",
     "Study",
     "association",
     "compare",
     "curves",
+    "plan_data",
     "refined_curves",
 ]
 
 Floats = npt.NDArray[np.float64]
 _PROFILE_POINTS = 201
+_LEAST_APART = 5
+"""Seeds a group below which no interval at a point is honest."""
 
 
 # -- curves
@@ -221,6 +225,15 @@ class Curves:
             np.array(shares), np.array(lows), np.array(highs),
         )  # fmt: skip
 
+    def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
+        """From where on two groups stay apart, for each pair of them.
+
+        At each point Welch's interval of the difference of the means is worked out, with at least 5 units a group; the
+        groups have parted where it leaves out 0 from one point on to the last that both have. It is pointwise: where,
+        not whether. Whether one is better `compare` answers.
+        """
+        return tuple(_parted(a, b, self.x_P, self.axis, level) for a, b in itertools.combinations(self.groups, 2))
+
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, sentences, spark
 
@@ -274,6 +287,66 @@ class Curves:
         import polars as pl
 
         return pl.DataFrame({name: values.tolist() for name, values in self.columns().items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """From where on two groups stay apart.
+
+    Attributes:
+      a, b: their labels.
+      ahead: which of them is higher from there on; None where they have not parted.
+      x: the first point of the grid from which on they stay apart; None where they have not.
+      last: the last point that both have with 5 units or more; None if there is none.
+      level: of the interval at each point.
+      axis: what x counts.
+    """
+
+    a: str
+    b: str
+    ahead: str | None
+    x: float | None
+    last: float | None
+    level: float
+    axis: str
+
+    def sentence(self) -> str:
+        """What a reader has to know, that it is pointwise among it."""
+        if self.last is None:
+            return f"{self.a} and {self.b}: no point of {self.axis} has 5 seeds of each."
+        if self.x is None or self.ahead is None:
+            return f"{self.a} and {self.b} are not apart at {self.axis} {self.last:.6g}."
+        behind = self.b if self.ahead == self.a else self.a
+        return (
+            f"{self.ahead} stays above {behind} from {self.axis} {self.x:.6g} to {self.last:.6g} "
+            f"({100 * self.level:g} % at each point; no verdict)."
+        )
+
+
+def _parted(a: GroupCurve, b: GroupCurve, x_P: Floats, axis: str, level: float) -> Parted:
+    (mean_a, var_a, n_a), (mean_b, var_b, n_b) = (_moments(group.units_UP) for group in (a, b))
+    both = np.flatnonzero((n_a >= _LEAST_APART) & (n_b >= _LEAST_APART))
+    if not len(both):
+        return Parted(a.label, b.label, None, None, None, level, axis)
+    low, high = stats.welch_interval(mean_a[both], var_a[both], n_a[both], mean_b[both], var_b[both], n_b[both], level)
+    side = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+    last = float(x_P[both[-1]])
+    if side[-1] == 0:
+        return Parted(a.label, b.label, None, None, last, level, axis)
+    other = np.flatnonzero(side != side[-1])
+    first = both[other[-1] + 1 if len(other) else 0]
+    return Parted(a.label, b.label, a.label if side[-1] > 0 else b.label, float(x_P[first]), last, level, axis)
+
+
+def _moments(units_UP: Floats) -> tuple[Floats, Floats, Floats]:
+    """(mean, variance, n) of the units that have a value at each point."""
+    known = ~np.isnan(units_UP)
+    n = known.sum(axis=0).astype(np.float64)
+    filled = np.where(known, units_UP, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = filled.sum(axis=0) / n
+        variance = (np.where(known, units_UP - mean, 0.0) ** 2).sum(axis=0) / (n - 1)
+    return mean, variance, n
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,7 +656,7 @@ class Pair:
         """The answer first, then how sure it is."""
         if self.verdict is not None:
             told = self.verdict.sentence()
-            return told if self.verdict.better else f"{self.a} and {self.b}: {told[0].lower()}{told[1:]}"
+            return told if self.verdict.better else f"{self.a} and {self.b}: {_going_on(told)}"
         if math.isnan(self.difference):
             return f"{self.a} and {self.b}: not decided; one of them has no finished seed with a score."
         better, worse = (self.a, self.b) if self.difference > 0 else (self.b, self.a)
@@ -631,8 +704,14 @@ class Comparison:
     def sentences(self) -> list[str]:
         """Verdicts first, then the intervals, then the notes."""
         said = [pair.sentence() for pair in self.pairs]
-        said += [f"{g.label}: {g.interval.sentence(self.metric)}" for g in self.groups if g.interval is not None]
+        said += [
+            f"{g.label}: {_going_on(g.interval.sentence(self.metric))}" for g in self.groups if g.interval is not None
+        ]
         return [*said, *self.notes]
+
+    def plan_data(self) -> dict[str, Any] | None:
+        """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plan_data`."""
+        return None if self.study is None else plan_data(self.study)
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, sentences
@@ -755,6 +834,38 @@ class Comparison:
         named = zip(("group", "run", "task"), range(3), strict=True)
         found: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
         return found | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
+
+
+def _going_on(sentence: str) -> str:
+    """A sentence as it goes on behind a colon: "Mean 434" -> "mean 434", but "IQM 434"."""
+    return sentence if sentence[:2].isupper() else sentence[:1].lower() + sentence[1:]
+
+
+def plan_data(study: Study) -> dict[str, Any]:
+    """A plan, the looks that were taken, and what may be said now, as plain data for JSON.
+
+    Returns:
+      arms, n_min, n_max, alpha, delta, floor, note; looks: of each look and pair what `stats.Look` holds, oldest first;
+      verdicts: of each pair `a`, `b`, outcome, better, n, look, difference, low, high, chance, more, sentence. Numbers
+      that are not finite are None.
+    """
+    plan = study.plan
+    told = []
+    for verdict in study.verdicts():
+        a, b = verdict.pair
+        numbers = {name: getattr(verdict, name) for name in ("difference", "low", "high", "chance")}
+        told.append(
+            {
+                "a": a, "b": b, "outcome": verdict.outcome, "better": verdict.better, "n": verdict.n,
+                "look": verdict.look, "more": None if verdict.more is None else str(verdict.more),
+                "sentence": Pair(a, b, math.nan, math.nan, None, verdict).sentence(),
+                **{name: None if v is None or not math.isfinite(v) else float(v) for name, v in numbers.items()},
+            }
+        )  # fmt: skip
+    return {
+        "arms": list(plan.arms), "n_min": plan.n_min, "n_max": plan.n_max, "alpha": plan.alpha, "delta": plan.delta,
+        "floor": plan.floor, "note": plan.note, "looks": [look.as_data() for look in study.looks], "verdicts": told,
+    }  # fmt: skip
 
 
 def _how_sure(interval: Interval) -> str:

@@ -249,6 +249,19 @@ def test_a_band_for_the_whole_curve_comes_on_request_and_is_wider(runs: rollbook
         chosen.curves("test/return", statistic="median", whole_curve=True)
 
 
+def test_groups_have_parted_where_they_stay_apart(runs: rollbook.RunSet) -> None:
+    curves = runs.where("status = 'finished'").curves("test/return", by="config.algo")
+    (parted,) = curves.parted()
+    assert parted.ahead == "dqn-long"
+    assert parted.last == 3900
+    assert parted.x is not None
+    assert 0 <= parted.x < 2000
+    assert "no verdict" in parted.sentence()
+    few = runs.where("seed < 3").curves("test/return", by="config.algo").parted()[0]
+    assert few.x is None
+    assert "5 seeds of each" in few.sentence()
+
+
 def test_the_first_of_refined_curves_says_that_it_is_preliminary(runs: rollbook.RunSet) -> None:
     first, last = runs.refined_curves("test/return", by="config.algo", stages=(200, 1999))
     assert first.preliminary
@@ -283,6 +296,12 @@ def test_a_plan_is_kept_beside_the_runs_before_its_first_look(tmp_path: Path) ->
     assert first.pairs[0].verdict is not None
     again = rollbook.open(tmp_path).compare("test/return", by="config.algo", plan="returns")
     assert again.study == first.study, "looking again at the same seeds changes nothing"
+    (kept,) = rollbook.open(tmp_path).plans()
+    assert kept["name"] == "returns"
+    assert kept["asked"]["metric"] == "test/return"
+    assert [look["n"] for look in kept["looks"]] == [5]
+    assert kept["verdicts"][0]["sentence"] == again.pairs[0].sentence()
+    assert json.loads(json.dumps(again.plan_data())) == again.plan_data()
     with pytest.raises(BadInput, match="this plan was made for"):
         runs.compare("loss", by="config.algo", plan="returns")
     assert len(rollbook.open(tmp_path)) == 10, "a plan is no run"

@@ -16,7 +16,7 @@ from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import scores_of, taken_of
 
-__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "refined_curves_of"]
+__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of"]
 
 Row = Mapping[str, Any]
 NDArray = npt.NDArray[Any]
@@ -140,6 +140,28 @@ def plan_path(root: str, name: str) -> str:
     if not name or any(c in name for c in "/\\\0") or name.startswith("."):
         raise InvalidName(f"plan={name!r}: a plan's name becomes a file's name; use letters, digits, - and _")
     return os.path.join(root, "comparisons", f"{name}.json")
+
+
+def plans_below(root: str) -> list[dict[str, Any]]:
+    """The plans kept beside the runs of a folder, by name: name, asked (metric, by, score, task), and `plan_data`.
+
+    A file that is no plan is left out.
+    """
+    folder = os.path.join(root, "comparisons")
+    found = []
+    for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        name, dot, kind = file.rpartition(".")
+        kept = files.read_json(os.path.join(folder, file)) if dot and kind == "json" and name else {}
+        if isinstance(kept.get("asked"), dict) and isinstance(kept.get("study"), dict):
+            try:
+                found.append({"name": name, "asked": kept["asked"], **compare.plan_data(_study(kept["study"]))})
+            except (BadInput, KeyError, TypeError, ValueError):
+                continue
+    return found
+
+
+def _study(data: Mapping[str, Any]) -> compare.Study:
+    return compare.Study.from_data(data)
 
 
 def begun_first(rows: Sequence[Row]) -> list[Row]:

@@ -367,6 +367,16 @@ class RunSet(Sequence["Book"]):
             plan=plan, delta=delta, floor=floor, seed=seed,
         )  # fmt: skip
 
+    def plans(self) -> list[dict[str, Any]]:
+        """The plans that are kept beside these runs, with their looks and verdicts, as plain data; see `compare`.
+
+        Returns:
+          One dict a plan: name, asked, arms, n_min, n_max, alpha, delta, floor, looks, verdicts.
+        """
+        from rollbook.runs.groups import plans_below
+
+        return plans_below(self.root)
+
     def plot(
         self,
         key: str | Sequence[str] = "",

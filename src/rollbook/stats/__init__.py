@@ -57,7 +57,15 @@ from rollbook.stats.replicates import jackknife, replicates
 from rollbook.stats.sample_size import power, power_table, seeds_for
 from rollbook.stats.several import holm, step_down_tasks
 from rollbook.stats.smooth import ema, rolling_mean, rolling_median, warm_up_average
-from rollbook.stats.two_samples import TwoSampleTest, brunner_munzel, mann_whitney, permutation, welch, yuen
+from rollbook.stats.two_samples import (
+    TwoSampleTest,
+    brunner_munzel,
+    mann_whitney,
+    permutation,
+    welch,
+    welch_interval,
+    yuen,
+)
 from rollbook.stats.verdict import Look, Plan, SeedRange, Study, Verdict, chance_to_decide, seeds_needed
 
 __all__ = [
@@ -145,6 +153,7 @@ __all__ = [
     "tolerance",
     "warm_up_average",
     "welch",
+    "welch_interval",
     "whole_curve_band",
     "winsorised_t",
     "yuen",

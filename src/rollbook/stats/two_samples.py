@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.stats._given import Bools, Floats, choice, vector
-from rollbook.stats._special import ndtr, stdtr
+from rollbook.stats._special import ndtr, stdtr, stdtrit
 
 __all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch", "yuen"]
 
@@ -80,6 +80,37 @@ def welch(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     freedom = 1 / (part**2 / (len(a) - 1) + (1 - part) ** 2 / (len(b) - 1))
     t = difference / math.sqrt(whole)
     return TwoSampleTest("Welch", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
+
+
+def welch_interval(
+    mean_a: ArrayLike,
+    variance_a: ArrayLike,
+    n_a: ArrayLike,
+    mean_b: ArrayLike,
+    variance_b: ArrayLike,
+    n_b: ArrayLike,
+    level: float = 0.95,
+) -> tuple[Floats, Floats]:
+    """Welch's interval of the difference of two means, A minus B, point by point.
+
+    Args:
+      mean_a, variance_a, n_a: [points], of arm A; the variance has n - 1 below it, and n is at least 2.
+      mean_b, variance_b, n_b: [points], of arm B.
+      level: coverage at each point by itself, for normal scores.
+
+    Returns:
+      (low, high), each [points]; both are the difference itself where neither arm varies.
+    """
+    square_a, square_b = (
+        np.asarray(variance, dtype=np.float64) / np.asarray(n, dtype=np.float64)
+        for variance, n in ((variance_a, n_a), (variance_b, n_b))
+    )
+    total = square_a + square_b
+    below = square_a**2 / (np.asarray(n_a) - 1) + square_b**2 / (np.asarray(n_b) - 1)
+    freedom = np.divide(total**2, below, out=np.ones_like(total), where=below > 0)
+    reach = stdtrit(freedom, (1 + level) / 2) * np.sqrt(total)
+    gap = np.asarray(mean_a, dtype=np.float64) - np.asarray(mean_b, dtype=np.float64)
+    return gap - reach, gap + reach
 
 
 def yuen(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
