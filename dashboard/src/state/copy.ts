@@ -3,6 +3,7 @@
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
+import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
 const part = encodeURIComponent;
@@ -64,32 +65,39 @@ export class Copy implements Source {
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
     return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
   };
-  scatter = () => notHere("The scatter of episodes") as Promise<Frame<ScatterEntry>>;
-  episodeIds = () => notHere("The scatter of episodes");
-  episode: Source["episode"] = (run, episode) => this.json(`runs/${part(run)}/episodes/${part(episode)}.json`);
-  traces: Source["traces"] = async (run, episode) => {
-    const got: Frame<TraceEntry>[] = [];
-    await this.frames<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, (frame) => got.push(frame));
-    return got[0] ?? notHere("This trace");
+  scatter: Source["scatter"] = async (run) => this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
+  episodeIds: Source["episodeIds"] = async (run, rows) => {
+    const all = await this.of<string[]>(run, "ids");
+    return { ids: rows.map((row) => all[row] ?? "") };
   };
+  episode: Source["episode"] = (run, episode) => this.json(`runs/${part(run)}/episodes/${part(episode)}.json`, "An episode without film and steps");
+  traces: Source["traces"] = (run, episode) => this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
   samples: Source["samples"] = async (run, query) => {
     const all = await this.of<api.SamplesAnswer>(run, "samples");
     return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
   };
-  sample = () => notHere("One sample");
+  sample: Source["sample"] = async (run, id) => {
+    const row = (await this.of<api.SamplesAnswer>(run, "samples")).rows.find((one) => one.id === id);
+    return row ? { id, cells: row.cells, group: null, clocks: {}, tokens: null, took_ms: 0 } : notHere("This sample");
+  };
   sampleGroup = () => notHere("The group of a sample");
   sampleHistory = () => notHere("The history of a sample");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
   timings: Source["timings"] = (run) => this.of(run, "timings");
-  timeline = () => notHere("The timeline");
+  timeline: Source["timeline"] = async (run, since) => (since === null ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline")) : notHere("Another part of the timeline"));
   cost: Source["cost"] = (run) => this.of(run, "cost");
-  compare = () => this.json<api.CompareAnswer>("compare.json");
-  diff = () => notHere("The difference of configurations");
+  compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.groups, query.key);
+  diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
   health: Source["health"] = (run) => this.of(run, "health");
   alerts = () => Promise.resolve<api.AlertsAnswer>({ total: 0, by_run: {}, newest: [], took_ms: 0 });
   logs: Source["logs"] = (run) => this.of(run, "logs");
-  log = () => notHere("The log");
+  log: Source["log"] = async (run, name, where) => {
+    const place = (await this.logs(run)).logs.findIndex((log) => log.name === name);
+    const end = await this.json<api.LogAnswer>(`runs/${part(run)}/logs/${place}.json`, "This log");
+    // A copy holds the end of a log; what lies before it, or comes after it, is not here.
+    return where.from !== undefined || where.before !== undefined ? { ...end, lines: [] } : end;
+  };
   files: Source["files"] = (run) => this.of(run, "files");
   media: Source["media"] = (run) => this.of(run, "media");
   text: Source["text"] = (run) => this.of(run, "text");
@@ -106,10 +114,23 @@ export class Copy implements Source {
     return this.json<T>(`runs/${part(run)}/${name}.json`);
   }
 
-  private json<T>(path: string): Promise<T> {
+  private async compared<T>(groups: readonly api.GroupOf[], key: string | null): Promise<T> {
+    const all = await this.json<{ key: string | null; runs: string[][]; file: string }[]>("compare/index.json");
+    const asked = groups.map((group) => group.runs.join(" ")).join("; ");
+    const hit = all.find((one) => one.key === key && one.runs.map((runs) => runs.join(" ")).join("; ") === asked);
+    return hit ? this.json<T>(`compare/${hit.file}`) : notHere("Comparing other groups, or by another key,");
+  }
+
+  private async one<Entry>(path: string, what: string): Promise<Frame<Entry>> {
+    const got: Frame<Entry>[] = [];
+    await this.frames<Entry>(path, (frame) => got.push(frame));
+    return got[0] ?? notHere(what);
+  }
+
+  private json<T>(path: string, what = "This"): Promise<T> {
     const known = this.known.get(path);
     if (known) return known as Promise<T>;
-    const asked = fetch(`data/${path}`).then((response) => (response.ok ? (response.json() as Promise<T>) : notHere("This")));
+    const asked = fetch(`data/${path}`).then((response) => (response.ok ? (response.json() as Promise<T>) : notHere(what)));
     this.known.set(path, asked);
     return asked;
   }

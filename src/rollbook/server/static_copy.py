@@ -35,9 +35,17 @@ from rollbook.server.endpoint import Streamed
 from rollbook.server.guard import content_policy
 from rollbook.server.hall import Hall
 from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
-from rollbook.server.schemas.places import CompareAsk, MediaAsk, TextAsk
-from rollbook.server.schemas.points import EpisodeAsk, EpisodesAsk, SamplesAsk, TimingsAsk, TracesAsk
-from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk
+from rollbook.server.schemas.places import CompareAsk, DiffAsk, LogAsk, MediaAsk, TextAsk
+from rollbook.server.schemas.points import (
+    EpisodeAsk,
+    EpisodesAsk,
+    SamplesAsk,
+    ScatterAsk,
+    TimelineAsk,
+    TimingsAsk,
+    TracesAsk,
+)
+from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.settings import Limits, Settings
 
 __all__ = ["POINTS", "export"]
@@ -47,6 +55,10 @@ POINTS = 2_000
 
 _MOST_EPISODES = 100
 _MOST_ROWS = 1_000
+_MOST_COMPARED = 5
+"""The page draws so many rows where nobody chose."""
+_MOST_KEYS = 5
+_MOST_LOGS = 20
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
 
@@ -116,6 +128,13 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
     (target / "index.html").write_text(marked, encoding="utf-8")
 
 
+def _as_group(row: TableRow) -> Group:
+    """A row of the folded table as the page compares it: a group, or a run alone."""
+    if row.kind == "group":
+        return Group(name=row.name, runs=row.runs)
+    return Group(name=row.name if row.seed is None else f"{row.name}, seed {row.seed}", runs=[row.run or row.id])
+
+
 class _Copy:
     """The data of a copy while it is written."""
 
@@ -132,14 +151,15 @@ class _Copy:
             shown.append(f"last:{key}")
         whole = RunsAsk(columns=shown, limit=hall.limits.rows, sections=None)
         self._json("runs.json", lambda: table_of_runs.table_of_runs(hall, whole))
-        opened = self._groups(whole)
+        groups = self._groups(whole)
         self._json("columns.json", lambda: table_of_runs.columns(hall, ColumnsAsk()))
         self._json("keys.json", lambda: keys.keys(hall, KeysAsk(runs=names)))
         self._json("marks.json", lambda: alerts_room.marks(hall, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)
             self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
-        self._curves(opened, rows)
+        self._curves(groups)
+        self._compared(groups)
         self._json("hello.json", self._hello)  # last: a copy that was broken off is none
 
     def _hello(self) -> dict[str, Any]:
@@ -163,14 +183,14 @@ class _Copy:
                     have[key] = have.get(key, 0) + 1
         return sorted(have, key=lambda key: (not key.endswith("return"), -have[key], key))
 
-    def _groups(self, whole: RunsAsk) -> list[Group]:
-        """The table with its groups, all open; and these groups."""
+    def _groups(self, whole: RunsAsk) -> list[TableRow]:
+        """The table with its groups, all open; and the rows that it has while they are folded."""
         ask = msgspec.structs.replace(whole, group_by=["auto"])
         folded = table_of_runs.table_of_runs(self._hall, ask)
-        groups = [row for row in folded.rows if row.kind == "group"]
-        opened = msgspec.structs.replace(ask, open=[row.id for row in groups])
+        groups = [row for row in folded.rows if row.kind != "section"]
+        opened = msgspec.structs.replace(ask, open=[row.id for row in groups if row.kind == "group"])
         self._json("groups.json", lambda: table_of_runs.table_of_runs(self._hall, opened))
-        return [Group(name=row.name, runs=row.runs) for row in groups]
+        return groups
 
     def _run(self, row: RunRow) -> None:
         hall, run = self._hall, row.key
@@ -183,7 +203,8 @@ class _Copy:
         self._json(f"{folder}/files.json", lambda: files.files(hall, ask))
         self._json(f"{folder}/timings.json", lambda: timings_room.timings(hall, TimingsAsk(run=run)))
         self._json(f"{folder}/cost.json", lambda: timings_room.cost(hall, ask))
-        self._json(f"{folder}/logs.json", lambda: logs.logs(hall, ask))
+        self._logs(row)
+        self._json(f"{folder}/timeline.json", lambda: timings_room.timeline(hall, TimelineAsk(run=run, pixels=2_000)))
         self._json(f"{folder}/episodes.json", lambda: episodes.episodes(hall, EpisodesAsk(run=run, limit=_MOST_ROWS)))
         self._json(f"{folder}/samples.json", lambda: samples.samples(hall, SamplesAsk(run=run, limit=_MOST_ROWS)))
         self._json(f"{folder}/text.json", lambda: files.text(hall, TextAsk(run=run, limit=_MOST_ROWS)))
@@ -191,6 +212,16 @@ class _Copy:
         self._series(row)
         self._episodes(row)
         self._media(row)
+
+    def _logs(self, row: RunRow) -> None:
+        """The names of the logs, and the end of each."""
+        answer = self._try(lambda: logs.logs(self._hall, RunAsk(run=row.key)))
+        if answer is None:
+            return
+        self._write(f"runs/{row.key}/logs.json", plain_json(answer))
+        for number, entry in enumerate(answer.logs[:_MOST_LOGS]):
+            ask = LogAsk(run=row.key, name=entry.name, lines=self._hall.limits.rows)
+            self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._hall, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
         found = self._try(lambda: keys.contents(self._hall, row).keys) or []
@@ -211,12 +242,18 @@ class _Copy:
             return
         rows = table.select(["episode_id", "film", "traces"]).to_pylist()
         chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
+        ids = [str(cells["episode_id"] or "") for cells in rows]
+        self._json(f"runs/{row.key}/ids.json", lambda: ids)
+        scatter = ScatterAsk(run=row.key, y="return")
+        self._frames(f"runs/{row.key}/scatter.bin", lambda: episodes.scatter(self._hall, scatter))
         for identity in dict.fromkeys(chosen):
             if not _PLAIN.fullmatch(identity) or identity.strip(".") == "":
                 continue
             ask = EpisodeAsk(run=row.key, episode=identity)
             place = f"runs/{row.key}/episodes/{identity}"
             self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
+            if identity == chosen[-1]:
+                self._json(f"runs/{row.key}/episodes/last.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
             traces = TracesAsk(run=row.key, episode=identity)
             self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
 
@@ -232,10 +269,14 @@ class _Copy:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(os.path.join(root, path), place)
 
-    def _curves(self, groups: list[Group], rows: list[RunRow]) -> None:
+    def _curves(self, rows: list[TableRow]) -> None:
+        """Of each group every key; the page names a group by its row."""
         index: dict[str, dict[str, str]] = {}
         number = 0
-        for group in groups:
+        for row in rows:
+            if row.kind != "group":
+                continue
+            group = Group(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
             for key in names:
                 ask = CurvesAsk(groups=[group], keys=[key])
@@ -244,11 +285,26 @@ class _Copy:
                     index.setdefault(group.name, {})[key] = name
                     number += 1
         self._json("curves/index.json", lambda: index)
-        common = self._common_keys(rows)
-        if len(groups) > 1 and common:
-            self._json(
-                "compare.json", lambda: verdicts.compared(self._hall, CompareAsk(groups=groups[:20], key=common[0]))
-            )
+
+    def _compared(self, rows: list[TableRow]) -> None:
+        """What the page compares when nobody chose: the first groups of a project, by the keys that they share."""
+        index: list[dict[str, Any]] = []
+        for project in dict.fromkeys(row.section for row in rows):
+            groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
+            common = self._common_keys([self._hall.row(run) for group in groups for run in group.runs])
+            for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
+                name = f"{len(index)}.json"
+                ask = CompareAsk(groups=groups, key=key)
+                answer = self._try(lambda ask=ask: verdicts.compared(self._hall, ask))  # type: ignore[misc]
+                if answer is not None:
+                    self._write(f"compare/{name}", plain_json(answer))
+                    index.append({"key": key, "runs": [group.runs for group in groups], "file": name})
+            if len(groups) > 1:
+                different = DiffAsk(groups=groups)
+                name = f"diff{len(index)}.json"
+                self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._hall, ask))  # type: ignore[misc]
+                index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
+        self._json("compare/index.json", lambda: index)
 
     def _keys_of(self, run: str) -> list[str]:
         found: list[str] = self._try(lambda: keys.contents(self._hall, self._hall.row(run)).keys) or []

@@ -97,7 +97,7 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
           <i class={`dot s${color}`} />{" "}
           {members.length > 1 ? (
             <select aria-label="Which run of the group" value={point.run} onChange={(event) => sayCause({ ...point, run: event.currentTarget.value }, false)}>
-              {members.map((member) => <option key={member.run} value={member.run}>{member.name}</option>)}
+              {members.map((member) => <option key={member.run} value={member.run}>{member.run === point.run && found.seed !== null ? `${found.name}, seed ${found.seed}` : member.name}</option>)}
             </select>
           ) : (
             <b>{found.name}{found.seed === null ? "" : `, seed ${found.seed}`}</b>
@@ -125,14 +125,15 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
     pick: (line, x, key) => { if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false); },
   }), [point.run, point.x, name]);
   const near = found?.window ?? 0;
+  const span = desk.feed.of(point.key).value.span;
   useEffect(() => {
     if (near <= 0) return;
     const half = Math.max(near * AROUND, kindOf(point.x) === "wall" ? 0 : Math.abs(point.at) * LEAST);
     const from = point.at - half;
-    desk.hub.view.value = { x0: point.at >= 0 ? Math.max(0, from) : from, x1: point.at + half };
+    desk.hub.view.value = { x0: Math.max(span?.x0 ?? (point.at >= 0 ? 0 : from), from), x1: Math.min(span?.x1 ?? Infinity, point.at + half) };
     desk.hub.refresh();
     desk.hub.point(point.at, null);
-  }, [desk, point.at, near]);
+  }, [desk, point.at, near, span?.x0, span?.x1]);
   useEffect(() => desk.hub.view.subscribe((view) => desk.feed.zoom(view)), [desk]);
   const unusual = (found?.unusual ?? []).filter((one) => one.key !== point.key);
   return (
