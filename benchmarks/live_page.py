@@ -57,6 +57,7 @@ def main() -> None:
                 ids = sorted(path.name.rpartition("-")[2] for path in (Path(root) / "live").iterdir())[: given.drawn]
                 tab.page.goto(address + EACH + "~".join(f"{one}.{place + 1}" for place, one in enumerate(ids)))
                 until(tab, DRAWN, 3, 60)
+                tab.stop_counting()
                 report(tab, pid, given.minutes)
         finally:
             writer.kill()

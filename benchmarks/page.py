@@ -129,16 +129,20 @@ class Tab:
         self.pids = sorted(set(descendants(os.getpid())) - before)
         self.bytes = self.scripts = 0
         self._kinds: dict[str, str] = {}
-        wire = self.page.context.new_cdp_session(self.page)
-        wire.send("Network.enable")
-        wire.on("Network.responseReceived", lambda said: self._kinds.update({said["requestId"]: said["type"]}))
-        wire.on("Network.dataReceived", self._received)
+        self._wire = self.page.context.new_cdp_session(self.page)
+        self._wire.send("Network.enable")
+        self._wire.on("Network.responseReceived", lambda said: self._kinds.update({said["requestId"]: said["type"]}))
+        self._wire.on("Network.dataReceived", self._received)
 
     def _received(self, said: dict[str, Any]) -> None:
         size = said.get("encodedDataLength") or 0
         self.bytes += size
         if self._kinds.get(said["requestId"]) == "Script":
             self.scripts += size
+
+    def stop_counting(self) -> None:
+        """Count no bytes any more: a browser that is asked to keeps every answer for whoever counts."""
+        self._wire.detach()
 
     def cpu(self) -> float:
         """Processor seconds of the browser so far."""

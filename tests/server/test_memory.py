@@ -51,9 +51,18 @@ def test_no_more_books_stay_open_than_may(recorded: Path) -> None:
 def test_answers_are_forgotten_when_the_shelf_is_full() -> None:
     shelf = Shelf(most_bytes=1_000)
     for number in range(100):
-        shelf.put(number, f"answer {number}", 100)
+        shelf.put(number, 1, f"answer {number}", 100)
     assert shelf.size <= 1_000
-    assert shelf.get(99) == "answer 99"
-    assert shelf.get(0) is None
-    shelf.put("too large", "x", 10_000)
-    assert shelf.get("too large") is None
+    assert shelf.get(99, 1) == "answer 99"
+    assert shelf.get(0, 1) is None
+    shelf.put("too large", 1, "x", 10_000)
+    assert shelf.get("too large", 1) is None
+
+
+def test_a_newer_answer_takes_the_place_of_the_one_that_a_live_run_has_outgrown() -> None:
+    shelf = Shelf(most_bytes=1_000_000)
+    for second in range(1_000):
+        shelf.put("the curve of a live run", second, f"as of second {second}", 100)
+    assert shelf.size == 100
+    assert shelf.get("the curve of a live run", 999) == "as of second 999"
+    assert shelf.get("the curve of a live run", 998) is None

@@ -83,8 +83,8 @@ def _made(
     """(the curves, members without the key by group, the axis, the version of what they were made from)."""
     stamps = tuple(stamp_of(row.folder) for rows in groups.values() for row in rows)
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
-    known = ("curves", members, stamps, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
-    found = hall.shelf.get(known)
+    known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
+    found = hall.shelf.get(known, stamps)
     if found is not None:
         return found  # type: ignore[no-any-return]
     reach = Reach(ask.x, ROWS_A_RUN, None, None)
@@ -110,7 +110,7 @@ def _made(
             lines, key=key, axis=axis, statistic=ask.statistic, points=ask.points, level=ask.level, **_grid(lines, ask)
         )
     answer = (made, missing, axis, version_of(stamps))
-    hall.shelf.put(known, answer, 200 * ask.points * len(groups) + 16 * ask.points * len(stamps) + 1_000)
+    hall.shelf.put(known, stamps, answer, 200 * ask.points * len(groups) + 16 * ask.points * len(stamps) + 1_000)
     return answer
 
 

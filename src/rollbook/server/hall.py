@@ -21,7 +21,10 @@ __all__ = ["Hall", "Shelf"]
 
 
 class Shelf:
-    """Finished answers by what they were made from, the least used thrown away first. Any thread may ask.
+    """Finished answers by what was asked, the least used thrown away first. Any thread may ask.
+
+    An answer belongs to a stamp of what it was made from. A newer one takes its place: while runs are written nothing
+    piles up that nobody can ask for any more.
 
     Args:
       most_bytes: how much is kept.
@@ -29,7 +32,7 @@ class Shelf:
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._size = most_bytes, 0
-        self._items: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self._items: OrderedDict[Any, tuple[Any, int, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -37,25 +40,26 @@ class Shelf:
         """Bytes kept."""
         return self._size
 
-    def get(self, key: Any) -> Any:
-        """What was kept under a key, None if nothing."""
+    def get(self, key: Any, stamp: Any) -> Any:
+        """What was kept under a key for that stamp, None if nothing."""
         with self._lock:
             item = self._items.get(key)
-            if item is None:
+            if item is None or item[2] != stamp:
                 return None
             self._items.move_to_end(key)
             return item[0]
 
-    def put(self, key: Any, value: Any, size: int) -> None:
-        """Keep something of so many bytes."""
-        if size > self._most // 8:
-            return
+    def put(self, key: Any, stamp: Any, value: Any, size: int) -> None:
+        """Keep something of so many bytes, in the place of what an older stamp had."""
         with self._lock:
             old = self._items.pop(key, None)
-            self._size += size - (old[1] if old is not None else 0)
-            self._items[key] = (value, size)
+            self._size -= old[1] if old is not None else 0
+            if size > self._most // 8:
+                return
+            self._size += size
+            self._items[key] = (value, size, stamp)
             while self._size > self._most:
-                _, (_, freed) = self._items.popitem(last=False)
+                _, (_, freed, _) = self._items.popitem(last=False)
                 self._size -= freed
 
 
@@ -126,10 +130,10 @@ class Hall:
         self, what: Any, row: RunRow, make: Callable[[Book], Any], size: Callable[[Any], int] | int = 1_000
     ) -> Any:
         """What `make` gives for a run's book, kept until the run holds something new."""
-        key = (what, row.folder, stamp_of(row.folder))
-        found = self.shelf.get(key)
+        key, stamp = (what, row.folder), stamp_of(row.folder)
+        found = self.shelf.get(key, stamp)
         if found is None:
             with self.book(row) as book:
                 found = make(book)
-            self.shelf.put(key, found, size(found) if callable(size) else size)
+            self.shelf.put(key, stamp, found, size(found) if callable(size) else size)
         return found

@@ -162,8 +162,8 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
     """Keys of a run within reach, those that are not known yet read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
-    known = {key: ("series", row.folder, stamp, key, reach, which) for key in keys}
-    found = {key: hall.shelf.get(word) for key, word in known.items()}
+    known = {key: ("series", row.folder, key, reach, which) for key in keys}
+    found = {key: hall.shelf.get(word, stamp) for key, word in known.items()}
     missing = [key for key, series in found.items() if series is None]
     error = None
     if missing:
@@ -175,7 +175,7 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
         if error is None:
             for key in missing:
                 found[key] = read.get(key, _NOTHING)
-                hall.shelf.put(known[key], found[key], 40 * len(read[key].series) + 500 if key in read else 200)
+                hall.shelf.put(known[key], stamp, found[key], 40 * len(read[key].series) + 500 if key in read else 200)
     there = {key: series for key, series in found.items() if isinstance(series, Found)}
     return Read(there, version_of(stamp), error)
 

@@ -132,8 +132,8 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
     ]
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
     same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[])
-    key = ("table", shot.version, hall.facts.version if metrics else 0, msgspec.json.encode(same))
-    found = hall.shelf.get(key)
+    key, stamp = ("table", msgspec.json.encode(same)), (shot.version, hall.facts.version if metrics else 0)
+    found = hall.shelf.get(key, stamp)
     pending = 0
     if metrics:
         missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row)]
@@ -141,7 +141,7 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
         pending = hall.facts.fetch(missing, extremes) if missing else 0
     if found is None:
         found = _flatten(shot, ask, hall.facts.known)
-        hall.shelf.put(key, found, 200 * len(found.entries) + 1_000)
+        hall.shelf.put(key, stamp, found, 200 * len(found.entries) + 1_000)
     return found, pending
 
 

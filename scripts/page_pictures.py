@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Takes the pictures of the page for README.md: two views and a short animation, light and dark, of real runs.
+
+    rollbook demo --seeds 5 --dir shown && python examples/sb3_ppo.py …     # whatever should be seen
+    python scripts/page_pictures.py shown
+
+Needs what `make test-page` installs (playwright and a chromium) and Pillow. The animation is what a hand does: it moves
+over a chart, zooms in, and asks what happened at a point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any
+
+from page_browser import browser as chromium_here
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from rollbook.server.serving import listen
+from rollbook.server.settings import Settings
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+WIDE = {"width": 1280, "height": 800}
+SMALL = {"width": 960, "height": 600}
+FRAME_MS = 90
+
+
+def main() -> None:
+    """Write docs/images/page-*.webp."""
+    parser = argparse.ArgumentParser(description="Take the pictures of the page for README.md")
+    parser.add_argument("runs", help="a folder with runs; those of its first project are shown")
+    parser.add_argument("--cause", help="run,axis,place,key of the point whose cause is shown")
+    parser.add_argument("--view", default="", help="what to add to the address, such as s=0.6&g=config.algo")
+    given = parser.parse_args()
+    chromium = chromium_here()
+    if chromium is None:
+        raise SystemExit("no chromium here: make test-page says what to install")
+    with listen(Settings(roots=(given.runs,), port=0)) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for ground in ("light", "dark"):
+            still(browser, server.address, ground, "runs", f"#/runs?{given.view}")
+            if given.cause:
+                still(browser, server.address, ground, "cause", f"#/runs?{given.view}&cause={given.cause}")
+            moving(browser, server.address, ground, f"#/runs?{given.view}")
+        browser.close()
+
+
+def still(browser: Any, address: str, ground: str, name: str, view: str) -> None:
+    """One picture, at twice the pixels."""
+    context = browser.new_context(viewport=WIDE, device_scale_factor=2)
+    tab = opened(context, address, ground, view)
+    picture = Image.open(io.BytesIO(tab.screenshot()))
+    picture.convert("RGB").save(IMAGES / f"page-{name}-{ground}.webp", quality=82, method=6)
+    context.close()
+
+
+def opened(context: Any, address: str, ground: str, view: str) -> Any:
+    """A tab in which the charts are drawn and nothing is being asked for."""
+    tab = context.new_page()
+    asked: set[Any] = set()
+    tab.on("request", lambda one: "/api/" in one.url and asked.add(one))
+    tab.on("requestfinished", lambda one: asked.discard(one))
+    tab.on("requestfailed", lambda one: asked.discard(one))
+    tab.goto(f"{address}?theme={ground}{view}")
+    tab.wait_for_selector(".plotarea canvas")
+    quiet = 0
+    while quiet < 8:
+        tab.wait_for_timeout(100)
+        quiet = 0 if asked else quiet + 1
+    return tab
+
+
+def moving(browser: Any, address: str, ground: str, view: str) -> None:
+    """A hand over the first chart: hover, zoom, then a click and what it finds."""
+    context = browser.new_context(viewport=SMALL)
+    tab = opened(context, address, ground, view)
+    frames: list[Image.Image] = []
+
+    def shot(times: int = 1) -> None:
+        frames.extend([Image.open(io.BytesIO(tab.screenshot())).convert("RGB")] * times)
+
+    box = tab.locator(".slot.big .plotarea").first.bounding_box()
+    left, top = box["x"] + 44, box["y"] + box["height"] * 0.45
+    width = box["width"] - 150
+    shot(6)
+    for step in range(9):
+        tab.mouse.move(left + width * (0.12 + 0.06 * step), top)
+        tab.wait_for_timeout(60)
+        shot()
+    tab.keyboard.down("Control")
+    for _ in range(8):
+        tab.mouse.wheel(0, -35)
+        tab.wait_for_timeout(50)
+        shot()
+    tab.keyboard.up("Control")
+    tab.wait_for_timeout(700)
+    shot(5)
+    tab.mouse.click(left + width * 0.6, top)
+    tab.wait_for_selector("#cause section.causehead p")
+    tab.wait_for_timeout(900)
+    shot(18)
+    frames[0].save(
+        IMAGES / f"page-{ground}.webp",
+        save_all=True,
+        append_images=frames[1:],
+        duration=FRAME_MS,
+        loop=0,
+        quality=58,
+        method=5,
+    )
+    context.close()
+
+
+if __name__ == "__main__":
+    main()
