@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rollbook.compare import Comparison, Curves
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
+    from rollbook.runs.mapping import Answer, Answers
 
 __all__ = ["RunSet"]
 
@@ -262,6 +263,51 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.sql import ask
 
         return ask(self._rows, query)
+
+    @suggesting
+    def map(
+        self,
+        function: Callable[[Book], Any],
+        *,
+        on: str = "threads",
+        workers: int | None = None,
+        retries: int = 1,
+        seconds: float | None = None,
+        progress: Callable[[int, int, Answer], object] | None = None,
+    ) -> Answers:
+        """What a function says of each run.
+
+        Args:
+          function: takes a Book. On processes and Ray it is pickled, and so is what it returns.
+          on: "threads" (quick to start; reading lets go of the interpreter for most of its time), "processes", or "ray"
+            (tasks of the cluster that Ray is connected to; its nodes have to see the runs' folders).
+          workers: how many at once. Default: as many as there are cores, four times that on threads.
+          retries: how often a run is tried again whose function raised, or whose process or node died.
+          seconds: answer with what is there after so long.
+          progress: called as progress(done, of, answer) when a run is done, in the calling thread.
+        Returns:
+          An answer for each run, in their order: `values` of those that have one, `failed` with why, `missing` when the
+          time was up. One run that fails, or ends its process, costs no other its answer.
+        Raises:
+          BadInput: an argument that cannot be used. MissingExtra: on="ray", and Ray is not installed.
+        """
+        from rollbook.runs.mapping import map_runs
+
+        return map_runs(
+            self._rows, function, on=on, workers=workers, retries=retries, seconds=seconds, progress=progress
+        )
+
+    def to_ray(self, table: str = "metrics") -> Any:
+        """A table of all runs as a `ray.data.Dataset`: read where the cluster has room, a run at a time.
+
+        Each row has the columns run (id), project, run_name and run_seed beside its own. Nodes have to see the folders.
+
+        Raises:
+          MissingExtra: Ray is not installed.
+        """
+        from rollbook.runs.mapping import to_ray
+
+        return to_ray(self._rows, table)
 
     @suggesting
     def diff(self, metric: str | None = None, score: Any = "mean of the last 10%") -> Diff:

@@ -1,0 +1,264 @@
+"""One function over many runs: on threads, processes or Ray; what fails is tried again, and the rest is answered."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, NamedTuple
+
+from rollbook.errors import BadInput, MissingExtra
+from rollbook.foreign import is_foreign
+
+__all__ = ["Answer", "Answers", "map_runs", "to_ray"]
+
+_LOOK_SECONDS = 0.25
+
+
+class Answer(NamedTuple):
+    """What became of one run.
+
+    Attributes:
+      run, path: its id and its folder.
+      value: what the function returned; None where it failed.
+      error: "" or what it raised the last time, or how its process ended.
+      tries: how often it was called; 0: not at all, the time was up.
+    """
+
+    run: str
+    path: str
+    value: Any
+    error: str
+    tries: int
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a value."""
+        return self.tries > 0 and not self.error
+
+
+class Answers(Sequence[Answer]):
+    """The answers of all runs, in the order of the runs.
+
+    Args:
+      answers: one a run.
+    """
+
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        self._answers = list(answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._answers[place]
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self._answers)
+
+    @property
+    def values(self) -> list[Any]:
+        """What was returned, in the order of the runs."""
+        return [answer.value for answer in self._answers if answer.is_there]
+
+    @property
+    def failed(self) -> list[Answer]:
+        """Those that failed each time, with why."""
+        return [answer for answer in self._answers if answer.error and answer.tries]
+
+    @property
+    def missing(self) -> list[Answer]:
+        """Those that were not done when the time was up."""
+        return [answer for answer in self._answers if not answer.tries]
+
+    def __repr__(self) -> str:
+        return f"<Answers of {len(self.values)} of {len(self)} runs, {len(self.failed)} failed>"
+
+
+def map_runs(
+    rows: Sequence[Mapping[str, Any]],
+    function: Callable[[Any], Any],
+    *,
+    on: str,
+    workers: int | None,
+    retries: int,
+    seconds: float | None,
+    progress: Callable[[int, int, Answer], object] | None,
+) -> Answers:
+    """See `RunSet.map`."""
+    if not callable(function):
+        raise BadInput(f"map({function!r:.80}): pass a function that takes a Book, such as runs.map(score)")
+    if type(retries) is not int or retries < 0:
+        raise BadInput(f"map(retries={retries!r}): a whole number, 0 or more")
+    if workers is not None and (type(workers) is not int or workers < 1):
+        raise BadInput(f"map(workers={workers!r}): a whole number, 1 or more")
+    if on not in _ENGINES:
+        raise BadInput(f"map(on={on!r}): choose one of {', '.join(_ENGINES)}")
+    until = None if seconds is None else time.monotonic() + seconds
+    at_once = workers or min(max(1, len(rows)), (os.cpu_count() or 1) * (4 if on == "threads" else 1))
+    engine = _ENGINES[on](function, at_once)
+    paths = [str(row["path"]) for row in rows]
+    answers = [Answer(str(row["id"]), path, None, "", 0) for row, path in zip(rows, paths, strict=True)]
+    todo, done = deque(range(len(rows))), 0
+    try:
+        while (todo or engine.under_way) and (until is None or time.monotonic() < until):
+            while todo and len(engine.under_way) < at_once:
+                engine.begin(todo[0], paths[todo[0]])
+                todo.popleft()
+            left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, max(0.0, until - time.monotonic()))
+            for place, value, error in engine.ended(left):
+                tries = answers[place].tries + 1
+                answers[place] = answers[place]._replace(value=value, error=error, tries=tries)
+                if error and tries <= retries:
+                    todo.append(place)
+                    continue
+                done += 1
+                if progress is not None:
+                    progress(done, len(rows), answers[place])
+    finally:
+        engine.stop()
+    return Answers(answers)
+
+
+def _call(function: Callable[[Any], Any], path: str) -> Any:
+    from rollbook.book.book import Book
+
+    return function(Book(path))
+
+
+class _Local:
+    """Threads or processes of this host, no more calls under way than workers."""
+
+    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+        self._function, self._workers = function, workers
+        self._pool: Executor = self._make(workers)
+        self._alone: dict[int, Executor] = {}
+        self._suspects: set[int] = set()
+        self.under_way: dict[Future[Any], int] = {}
+
+    def _make(self, workers: int) -> Executor:
+        return ThreadPoolExecutor(workers, thread_name_prefix="rollbook-map")
+
+    def begin(self, place: int, path: str) -> None:
+        """Start one call. One of those that ran when a process died gets a process of its own."""
+        pool = self._pool
+        if place in self._suspects:
+            pool = self._alone[place] = self._make(1)
+        try:
+            self.under_way[pool.submit(_call, self._function, path)] = place
+        except BrokenProcessPool:  # it broke since the last look
+            self._pool.shutdown(wait=False)
+            self._pool = self._make(self._workers)
+            self.under_way[self._pool.submit(_call, self._function, path)] = place
+
+    def ended(self, seconds: float) -> Iterator[tuple[int, Any, str]]:
+        """(place, value, error) of the calls that have ended, after up to so long."""
+        ready, _ = wait(self.under_way, timeout=seconds, return_when=FIRST_COMPLETED)
+        for future in ready:
+            place = self.under_way.pop(future)
+            alone = self._alone.pop(place, None)
+            if alone is not None:
+                alone.shutdown(wait=False)
+            try:
+                value, error = future.result(), ""
+            except BrokenProcessPool:
+                value, error = None, "its process died"
+                if alone is None:
+                    self._suspects.add(place)
+            except Exception as err:
+                if is_foreign(err):
+                    raise
+                value, error = None, f"{type(err).__name__}: {err}"
+            yield place, value, error
+
+    def stop(self) -> None:
+        """Begin nothing more; what runs in a process is ended, what runs in a thread ends by itself."""
+        for pool in (self._pool, *self._alone.values()):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Processes(_Local):
+    def _make(self, workers: int) -> Executor:
+        import multiprocessing
+
+        # Spawned: a fork of a process with threads may hang, and a run that is open here must not be written there.
+        return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+
+    def stop(self) -> None:
+        for pool in (self._pool, *self._alone.values()):
+            for process in list((getattr(pool, "_processes", None) or {}).values()) if self.under_way else ():
+                process.terminate()
+        super().stop()
+
+
+class _Ray:
+    """Tasks of a Ray cluster; they read the runs' folders, so all nodes have to see them."""
+
+    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+        self._ray = _ray("runs.map(on='ray')")
+        self._task = self._ray.remote(max_retries=0)(_call)
+        self._function = self._ray.put(function)
+        self.under_way: dict[Any, int] = {}
+
+    def begin(self, place: int, path: str) -> None:
+        self.under_way[self._task.remote(self._function, path)] = place
+
+    def ended(self, seconds: float) -> Iterator[tuple[int, Any, str]]:
+        ready, _ = self._ray.wait(list(self.under_way), num_returns=1, timeout=seconds)
+        for reference in ready:
+            place = self.under_way.pop(reference)
+            try:
+                yield place, self._ray.get(reference), ""
+            except self._ray.exceptions.RayTaskError as err:
+                cause = err.cause if getattr(err, "cause", None) is not None else err
+                yield place, None, f"{type(cause).__name__}: {cause}"
+            except self._ray.exceptions.RayError as err:
+                yield place, None, f"its process died ({type(err).__name__})"
+
+    def stop(self) -> None:
+        for reference in self.under_way:
+            self._ray.cancel(reference, force=True)
+
+
+_ENGINES: dict[str, Any] = {"threads": _Local, "processes": _Processes, "ray": _Ray}
+
+
+def to_ray(rows: Sequence[Mapping[str, Any]], table: str) -> Any:
+    """See `RunSet.to_ray`."""
+    _ray("runs.to_ray()")
+    import ray.data
+
+    items = [
+        {"path": str(row["path"]), **{name: row.get(field) for name, field in _BESIDE.items()}} for row in rows
+    ]  # fmt: skip
+
+    def read(batch: Any) -> Any:
+        import pyarrow as pa
+
+        from rollbook.book.book import Book
+
+        found = []
+        for item in batch.to_pylist():
+            own = Book(item["path"]).table(table)
+            for name in _BESIDE:
+                own = own.append_column(name, pa.array([item[name]] * own.num_rows))
+            found.append(own)
+        return pa.concat_tables(found, promote_options="permissive")
+
+    return ray.data.from_items(items, override_num_blocks=max(1, len(items))).map_batches(
+        read, batch_format="pyarrow", batch_size=1
+    )
+
+
+_BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed"}
+
+
+def _ray(asked: str) -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra(f"{asked} needs Ray, which is not installed here: pip install 'ray[data]'") from None
+    return ray

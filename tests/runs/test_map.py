@@ -1,0 +1,93 @@
+"""One function over many runs: what fails is tried again, and costs no other run its answer."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import BadInput, MissingExtra
+from rollbook.runs.mapping import Answer
+from rollbook.runs.run_set import RunSet
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> RunSet:
+    root = tmp_path_factory.mktemp("runs")
+    for seed in range(4):
+        with rollbook.init("p", "n", seed=seed, dir=root, sinks=[], keeper="inline") as run:
+            run.log({"loss": float(seed)}, env_step=1)
+    return rollbook.open(root)  # type: ignore[return-value]
+
+
+def seed_of(book: Any) -> int:
+    return int(book.seed)
+
+
+def raises_for_2(book: Any) -> int:
+    if book.seed == 2:
+        raise ValueError("no such score")
+    return int(book.seed)
+
+
+def dies_once(marks: str, book: Any) -> int:
+    mark = Path(marks) / str(book.seed)
+    if book.seed == 1 and not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return int(book.seed)
+
+
+def dies_always(book: Any) -> int:
+    if book.seed == 1:
+        os._exit(9)
+    return int(book.seed)
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_each_run_has_an_answer_in_the_order_of_the_runs(runs: RunSet, on: str) -> None:
+    told: list[tuple[int, int, Answer]] = []
+    answers = runs.map(seed_of, on=on, workers=2, progress=lambda *words: told.append(words))
+    assert answers.values == [book.seed for book in runs]
+    assert [answer.path for answer in answers] == [str(book.path) for book in runs]
+    assert [done for done, _of, _answer in told] == [1, 2, 3, 4]
+    assert (answers.failed, answers.missing) == ([], [])
+
+
+def test_a_run_whose_function_raises_is_tried_again_and_named(runs: RunSet) -> None:
+    answers = runs.map(raises_for_2, retries=2)
+    assert sorted(answers.values) == [0, 1, 3]
+    (failed,) = answers.failed
+    assert (failed.error, failed.tries) == ("ValueError: no such score", 3)
+    assert repr(answers) == "<Answers of 3 of 4 runs, 1 failed>"
+
+
+def test_a_process_that_dies_costs_one_more_try(runs: RunSet, tmp_path: Path) -> None:
+    answers = runs.map(functools.partial(dies_once, str(tmp_path)), on="processes", workers=2)
+    assert sorted(answers.values) == [0, 1, 2, 3]
+
+
+def test_a_run_that_ends_its_process_each_time_costs_no_other_its_answer(runs: RunSet) -> None:
+    answers = runs.map(dies_always, on="processes", workers=2, retries=2)
+    assert sorted(answers.values) == [0, 2, 3]
+    assert [answer.error for answer in answers.failed] == ["its process died"]
+
+
+def test_when_the_time_is_up_what_is_there_is_the_answer(runs: RunSet) -> None:
+    answers = runs.map(seed_of, seconds=0.0)
+    assert (answers.values, len(answers.missing)) == ([], 4)
+
+
+def test_wrong_arguments_are_refused(runs: RunSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ({"on": "mars"}, {"workers": 0}, {"retries": -1}):
+        with pytest.raises(BadInput):
+            runs.map(seed_of, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="takes a Book"):
+        runs.map("seed")  # type: ignore[arg-type]
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtra, match="needs Ray"):
+        runs.map(seed_of, on="ray")
