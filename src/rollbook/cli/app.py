@@ -35,6 +35,7 @@ _COMMANDS = {
     "pull": ("rollbook.cli.places", "Bring runs out of an object store."),
     "sync": ("rollbook.cli.places", "Make a run alike here and in its place."),
     "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
+    "catalogue": ("rollbook.cli.places", "Say what a place holds, or make its catalogue again."),
     "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
 }
 

@@ -89,3 +89,32 @@ def sync(run: str, url: str | None, root: str, merge: bool) -> None:
     remark(f"{clean(name)}: {pull_run(place, name, os.path.dirname(os.path.dirname(folder)))}")
     if merge:
         remark(f"{clean(name)}: {tidy(place, name)}")
+
+
+@click.command()
+@click.argument("url")
+@click.option("--rebuild", is_flag=True, help="Make it again from the runs themselves.")
+def catalogue(url: str, rebuild: bool) -> None:
+    """Say how many runs the catalogue of a place knows and how old it is, or make it again.
+
+    \b
+    Examples:
+      rollbook catalogue s3://bucket/lab
+      rollbook catalogue s3://bucket/lab --rebuild
+    """
+    import time
+
+    from rollbook.errors import PlaceAway
+    from rollbook.runs.remote import root_of
+    from rollbook.storage.places.catalogue import read_catalogue
+    from rollbook.storage.places.catalogue import rebuild as make_again
+    from rollbook.storage.places.steps import Away, Unknown
+
+    place, _ = root_of(url)
+    try:
+        known = make_again(place) if rebuild else read_catalogue(place)
+    except (Away, Unknown) as err:
+        raise PlaceAway(f"{url}: {err or 'no answer'}") from None
+    click.echo(f"{len(known.runs):,} runs, as of {max(0.0, time.time() - known.written):.0f} s ago")
+    for problem in known.problems:
+        remark(clean(problem))

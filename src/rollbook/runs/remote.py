@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
 from typing import Any
 
-from rollbook import manifest
-from rollbook.errors import NotARunPlace, PlaceAway, RollbookError, RunNotFound
+from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
 from rollbook.remote import check_remote, parts_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.places import Place, perform
+from rollbook.storage.places.catalogue import fields_of, read_catalogue
+from rollbook.storage.places.commit import Commits
 from rollbook.storage.places.opening import PAGE, open_place
-from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
-from rollbook.storage.places.views import folder_of
+from rollbook.storage.places.steps import Away, Missing, Unknown
+from rollbook.storage.places.views import address_of, folder_of
+from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["open_address", "root_of"]
 
@@ -28,22 +30,29 @@ def open_address(url: str) -> RunSet:
     """
     place, below = root_of(url)
     names = [name for name in below.split("/") if name]
+    problems: list[str] = []
+    as_of: float | None = None
     try:
-        runs = _runs(place, names)
-        pages = perform(_pages([f"{run}/run.json" for run in runs]), place)
+        if len(names) >= 2:
+            run = "/".join(names[:2])
+            found = {run: _fields(place, run)}
+        else:
+            catalogue = read_catalogue(place)
+            as_of, problems = catalogue.written, [*catalogue.problems]
+            found = {
+                run: fields
+                for run, (_, fields) in catalogue.runs.items()
+                if not names or run.startswith(f"{names[0]}/")
+            }
+        rows = [_row(place.url, run, fields) for run, fields in found.items() if fields is not None]
+        _tell_stale(place, rows)
     except (Away, Unknown) as err:
         raise PlaceAway(f"{url}: {err or 'no answer'}") from None
-    problems: list[str] = []
-    rows = []
-    for run, page in zip(runs, pages, strict=True):
-        row = _row(place.url, run, page, problems)
-        if row is not None:
-            rows.append(row)
-    if names and not runs:
-        raise RunNotFound(
-            f"open({url!r}): there is nothing of that name. Look what there is with: rollbook ls {place.url}"
-        )
-    return RunSet(rows, url, problems)
+    if names and not rows:
+        raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: rollbook ls {place.url}")
+    runs = RunSet(rows, url, problems)
+    runs.as_of = as_of
+    return runs
 
 
 def root_of(url: str) -> tuple[Place, str]:
@@ -75,42 +84,36 @@ def root_of(url: str) -> tuple[Place, str]:
     )
 
 
-def _runs(place: Place, names: list[str]) -> list[str]:
-    if len(names) >= 2:
-        run = "/".join(names[:2])
-        try:
-            place.get(f"{run}/run.json")
-        except Missing:
-            return []
-        return [run]
-    projects = names or [name for name in place.folders("") if not name.startswith("_")]
-    return [f"{project}/{run}" for project in projects for run in place.folders(f"{project}/")]
-
-
-def _pages(keys: list[str]) -> Steps[list[Any]]:
-    answers: list[Any] = (yield [Get(key) for key in keys]) if keys else []
-    return answers
-
-
-def _row(url: str, run: str, page: Any, problems: list[str]) -> dict[str, Any] | None:
-    if isinstance(page, Missing):  # pieces without a page: its first writer is about to put it, or it was removed
-        return None
-    if isinstance(page, Exception):
-        problems.append(f"{url}/{run}: {page}")
-        return None
+def _fields(place: Place, run: str) -> dict[str, Any] | None:
+    """What run.json in the place says; None if there is none."""
     try:
-        return {"path": folder_of(url, run), **fields_of(json.loads(page.data))}
-    except (ValueError, RecursionError, RollbookError) as err:
-        problems.append(f"{url}/{run}: run.json cannot be used: {err}")
+        return fields_of(json.loads(place.get(f"{run}/run.json").data))
+    except Missing:
         return None
+    except (ValueError, AttributeError, RecursionError):
+        raise NotARun(f"{place.url}/{run}: its run.json cannot be read") from None
 
 
-def fields_of(page: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a run as a row of a run set has them."""
-    about, _ = manifest.clean(page)
-    row = {name: about.get(name) for name in FIELDS}
-    row["attempts"] = len(about.get("attempts") or ())
+def _row(url: str, run: str, fields: dict[str, Any]) -> dict[str, Any]:
+    row = {name: fields.get(name) for name in FIELDS}
     for name in ("config", "summary", "total"):
         row[name] = row[name] if isinstance(row[name], dict) else {}
     row["tags"] = row["tags"] if isinstance(row["tags"], list) else []
-    return row
+    return {"path": folder_of(url, run), **row}
+
+
+def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
+    """Runs that say they are running and of which nothing was heard for a minute."""
+    for row in [row for row in rows if row["status"] == "running"][:_MOST_LOOKED_AT]:
+        run = address_of(str(row["path"]))[1]
+        try:
+            manifests = perform(Commits(f"{run}/", "").origins(), place)
+        except (Damaged, NewerFormat):  # opening it says so
+            continue
+        heard = [one.about.get(name) for one in manifests.values() for name in ("heard", "written")]
+        last = max((float(moment) for moment in heard if isinstance(moment, (int, float))), default=0.0)
+        if time.time() - max(last, float(row.get("created") or 0.0)) > STALE_SECONDS:
+            row["status"] = "stale"
+
+
+_MOST_LOOKED_AT = 32

@@ -42,10 +42,12 @@ class RunSet(Sequence["Book"]):
       problems: what could not be read below it.
     Attributes:
       root, problems: the same.
+      as_of: of runs in a place, when the catalogue that they are taken from was made (unix seconds); else None.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, Any]], root: str = "", problems: Sequence[str] = ()) -> None:
         self._rows, self.root, self.problems = list(rows), root, list(problems)
+        self.as_of: float | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -182,7 +184,9 @@ class RunSet(Sequence["Book"]):
         return rows or [row for row in self._rows if row["project"] == name]
 
     def _some(self, rows: Sequence[Mapping[str, Any]]) -> RunSet:
-        return RunSet(rows, self.root, self.problems)
+        some = RunSet(rows, self.root, self.problems)
+        some.as_of = self.as_of
+        return some
 
     # -- asking all of them
 

@@ -8,6 +8,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rollbook.storage.columns import plain_text, take_table, to_numpy
 from rollbook.storage.encode import write_part
@@ -62,5 +63,6 @@ def _told(part: Part, table: Any, column: str) -> Any:
     value = part.meta.get(column)
     if value is not None:
         return value
-    cells = to_numpy(plain_text(table[column]) if column == "writer" else table[column])[0]
+    cells = table[column]
+    cells = to_numpy(plain_text(cells) if pa.types.is_dictionary(cells.type) else cells)[0]
     return cells.astype(str) if cells.dtype == object else cells

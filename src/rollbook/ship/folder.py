@@ -20,6 +20,7 @@ from rollbook.remote import Origin, begin, origin_of, run_and_place
 from rollbook.ship.pages import put_page
 from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.places import Place, claim, open_place, perform
+from rollbook.storage.places.catalogue import mark_pushed, note_run
 from rollbook.storage.places.commit import Commits, Gone, Local, Manifest, NotShipped, plan
 from rollbook.storage.places.steps import Away, LookAgain, Steps, Unknown
 
@@ -109,6 +110,7 @@ class _Shipment:
         self.base = f"{run_and_place(folder)}/"
         self.commits = Commits(self.base, origin.id, another=another_name)
         self.last: Manifest | None = None
+        self.noted = b""
         self.local: Local | None = None
         self.report = Report()
 
@@ -160,6 +162,11 @@ class _Shipment:
             self.local = None
         if self.origin.home:
             perform(put_page(f"{self.base}run.json", self.folder), place)
+            with open(manifest.path_of(self.folder), "rb") as file:
+                page = file.read()
+            if page != self.noted and perform(note_run(self.base.rstrip("/"), page), place):
+                mark_pushed(self.origin.url)
+            self.noted = page
         self.report.files = len(shipped.manifest.files)
         self.report.stored = sum(one.stored for one in shipped.manifest.files.values())
         self.before["heard"] = heard

@@ -122,21 +122,23 @@ class Part:
         if not self._is_view:
             return
         assert self._footer is not None
-        wanted = None if columns is None else set(columns)
-        ranges = []
+        wanted = None if columns is None else {*columns, "seq"}
+        ranges: list[tuple[int, int]] = []
+        next_to: list[tuple[int, int]] = []  # what is mostly asked for next: it comes along where it is small
         for group in range(self._footer.num_row_groups) if row_groups is None else row_groups:
             about = self._footer.row_group(group)
             for place in range(about.num_columns):
                 column = about.column(place)
-                if (
-                    wanted is None
-                    or column.path_in_schema.partition(".")[0] in wanted
-                    or column.path_in_schema in wanted
-                ):
-                    starts = [column.data_page_offset]
-                    if column.has_dictionary_page and column.dictionary_page_offset:
-                        starts.append(column.dictionary_page_offset)
-                    ranges.append((min(starts), min(starts) + column.total_compressed_size))
+                name = column.path_in_schema
+                start = column.data_page_offset
+                if column.has_dictionary_page and column.dictionary_page_offset:
+                    start = min(start, column.dictionary_page_offset)
+                if wanted is None or name in wanted or name.partition(".")[0] in wanted:
+                    ranges.append((start, start + column.total_compressed_size))
+                elif name in ("time", "index"):
+                    next_to.append((start, start + column.total_compressed_size))
+        if sum(stop - start for start, stop in next_to) <= sum(stop - start for start, stop in ranges) // 10:
+            ranges += next_to
         views.ensure(self.path, ranges)
 
     def groups_with(self, column: str, word: str) -> list[int]:

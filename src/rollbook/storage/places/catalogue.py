@@ -1,0 +1,199 @@
+"""The catalogue of a place: what is known of all its runs, in one object. Derived, incremental, and never older than
+it says.
+
+    _pages/<project>/<run>.json     what a listing says of one run; put by who ships it, whenever that changes
+    _catalogue/runs.json.z          all of these in one, with the etag of each and the time it was made
+
+A reader takes the catalogue as it is while it is younger than a minute. Else it lists the pages, fetches those whose
+etag has changed, and puts the new catalogue on the condition that nobody else has: who is beaten throws nothing away
+but work. Losing it costs time alone; `rollbook catalogue URL --rebuild` makes pages and catalogue again from the runs
+themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from typing import Any, NamedTuple
+
+from rollbook import manifest
+from rollbook.errors import PlaceError
+from rollbook.storage.places.place import Place, perform
+from rollbook.storage.places.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
+from rollbook.storage.places.views import folder_of
+
+__all__ = ["FRESH_SECONDS", "Catalogue", "mark_pushed", "note_run", "read_catalogue", "rebuild"]
+
+KEY = "_catalogue/runs.json.z"
+PAGES = "_pages/"
+FRESH_SECONDS = 60.0
+FORMAT = 1
+
+FIELDS = (
+    "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
+    "ended", "host", "config", "summary", "total",
+)  # fmt: skip
+
+
+class Catalogue(NamedTuple):
+    """What a place holds.
+
+    Attributes:
+      written: unix seconds by the clock of who made it.
+      runs: {<project>/<run>: (etag of its page, fields)}.
+      problems: what could not be read.
+    """
+
+    written: float
+    runs: dict[str, tuple[str, dict[str, Any]]]
+    problems: list[str]
+
+
+def fields_of(page: dict[str, Any]) -> dict[str, Any]:
+    """What a listing says of a run, from its run.json."""
+    about, _ = manifest.clean(page)
+    row = {name: about.get(name) for name in FIELDS}
+    row["attempts"] = len(about.get("attempts") or ())
+    return row
+
+
+def note_run(run: str, page: bytes) -> Steps[bool]:
+    """Bring a run's page up to date with its run.json; whether it was changed. Beaten or unknown: next time.
+
+    Args:
+      run: <project>/<run>.
+      page: the content of run.json.
+    """
+    data = json.dumps(fields_of(json.loads(page)), separators=(",", ":"), sort_keys=True, default=repr).encode()
+    key = f"{PAGES}{run}.json"
+    try:
+        stored = yield Get(key)
+        etag = stored.etag
+        if stored.data == data:
+            return False
+    except Missing:
+        etag = None
+    try:
+        yield Put(key, lambda: data, create=etag is None, etag=etag)
+    except (Refused, Unknown):
+        return False
+    return True
+
+
+def mark_pushed(url: str) -> None:
+    """Something was pushed from this machine: whoever looks from here wants to see it at once."""
+    path = _marker(url)
+    try:
+        with open(path, "wb"):
+            pass
+    except OSError:
+        return
+
+
+def _marker(url: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(folder_of(url, "a/b")))), "pushed")
+
+
+def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue:
+    """The catalogue, made anew if it is older than so many seconds (or than the last push from this machine).
+
+    Raises:
+      Away: no answer. PlaceError: the place cannot be used.
+    """
+    known, etag = _read(place)
+    age = time.time() - known.written
+    try:
+        pushed = os.stat(_marker(place.url)).st_mtime
+    except OSError:
+        pushed = 0.0
+    if etag is not None and -FRESH_SECONDS <= age <= seconds and known.written > pushed:
+        return known
+    return _renewed(place, known, etag)
+
+
+def _read(place: Place) -> tuple[Catalogue, str | None]:
+    try:
+        stored = place.get(KEY)
+    except Missing:
+        return Catalogue(0.0, {}, []), None
+    try:
+        content = json.loads(zlib.decompress(stored.data))
+        if content["format"] > FORMAT:
+            return Catalogue(0.0, {}, []), None
+        runs = {str(run): (str(tag), dict(fields)) for run, (tag, fields) in content["runs"].items()}
+        return Catalogue(float(content["written"]), runs, []), stored.etag
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+        return Catalogue(0.0, {}, []), stored.etag  # damaged: it is made again
+
+
+def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
+    written = time.time()
+    entries = {_run_of(entry): entry for entry in place.listing(PAGES) if entry.key.endswith(".json")}
+    changed = [run for run, entry in entries.items() if known.runs.get(run, ("",))[0] != entry.etag]
+    runs = {run: known.runs[run] for run in entries if run not in set(changed)}
+    problems = []
+    for run, answer in zip(changed, perform(_get_all([entries[run].key for run in changed]), place), strict=True):
+        if isinstance(answer, Missing):
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        try:
+            runs[run] = (entries[run].etag, dict(json.loads(answer.data)))
+        except (ValueError, TypeError, RecursionError):
+            problems.append(
+                f"{place.url}: {entries[run].key} cannot be read; rollbook catalogue --rebuild makes it again"
+            )
+    new = Catalogue(written, dict(sorted(runs.items())), problems)
+    _put(place, new, etag)
+    return new
+
+
+def _put(place: Place, catalogue: Catalogue, etag: str | None) -> None:
+    content = {"format": FORMAT, "written": catalogue.written, "runs": catalogue.runs}
+    data = zlib.compress(json.dumps(content, separators=(",", ":"), default=repr).encode(), 6)
+    try:
+        place.put(KEY, data, create=etag is None, etag=etag)
+    except (Refused, Unknown, PlaceError):  # somebody else has made one, or we may only read: ours serves us
+        return
+
+
+def _run_of(entry: Entry) -> str:
+    return entry.key[len(PAGES) : -len(".json")]
+
+
+def _get_all(keys: list[str]) -> Steps[list[Any]]:
+    answers: list[Any] = (yield [Get(key) for key in keys]) if keys else []
+    return answers
+
+
+def rebuild(place: Place) -> Catalogue:
+    """Make pages and catalogue again from the runs themselves.
+
+    Raises:
+      Away: no answer. PlaceError: the place cannot be used.
+    """
+    runs = [
+        f"{project}/{run}"
+        for project in place.folders("")
+        if project not in ("_pages", "_catalogue")
+        for run in place.folders(f"{project}/")
+    ]
+    pages = perform(_get_all([f"{run}/run.json" for run in runs]), place)
+    there = set()
+    for run, page in zip(runs, pages, strict=True):
+        if isinstance(page, Missing):
+            continue
+        if isinstance(page, Exception):
+            raise page
+        there.add(run)
+        try:
+            perform(note_run(run, page.data), place)
+        except (ValueError, AttributeError, TypeError):
+            continue
+    for entry in list(place.listing(PAGES)):
+        if _run_of(entry) not in there:
+            place.delete(entry.key)
+    _, etag = _read(place)
+    return _renewed(place, Catalogue(0.0, {}, []), etag)

@@ -1,0 +1,84 @@
+"""The catalogue of a place: derived, incremental, says how old it is, made again by one command."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.cli.app import app
+from rollbook.ship.folder import push
+from rollbook.storage.places import open_place
+from rollbook.storage.places.catalogue import FRESH_SECONDS, KEY, PAGES, read_catalogue, rebuild
+
+
+def pushed(tmp_path, url, name):
+    with rollbook.init("cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", config={"lr": 0.1}) as run:
+        run.log({"train/return": 1.0}, env_step=1)
+    push(run.folder, url)
+    return run
+
+
+def test_a_listing_takes_one_object_and_says_of_when_it_is(tmp_path, bucket, proxy):
+    for name in ("a", "b", "c"):
+        pushed(tmp_path, bucket, name)
+    assert len(rollbook.open(bucket)) == 3
+    proxy.clear()
+    runs = rollbook.open(bucket)
+    assert {row["name"] for row in runs.where("config.lr = 0.1").rows()} == {"a", "b", "c"}
+    assert time.time() - runs.as_of <= FRESH_SECONDS
+    assert sum(proxy.verbs().values()) == 2  # whose place it is, and the catalogue
+
+
+def test_what_was_pushed_from_here_is_listed_at_once_and_only_that_is_fetched(tmp_path, bucket, proxy):
+    for name in ("a", "b", "c"):
+        pushed(tmp_path, bucket, name)
+    rollbook.open(bucket)
+    pushed(tmp_path, bucket, "d")
+    proxy.clear()
+    assert len(rollbook.open(bucket)) == 4
+    assert proxy.count("GET", PAGES + "cartpole/") == 1
+
+
+def test_a_lost_or_damaged_catalogue_is_made_again(tmp_path):
+    url = f"file://{tmp_path}/store"
+    pushed(tmp_path, url, "a")
+    place = open_place(url)
+    rollbook.open(url)
+    place.delete(KEY)
+    assert len(rollbook.open(url)) == 1
+    place.put(KEY, b"nonsense")
+    assert len(rollbook.open(url)) == 1
+
+
+def test_one_command_makes_it_again_from_the_runs(tmp_path):
+    url = f"file://{tmp_path}/store"
+    run = pushed(tmp_path, url, "a")
+    place = open_place(url)
+    for entry in list(place.listing("_")):
+        place.delete(entry.key)
+    place.put(f"{PAGES}cartpole/ghost-1.json", b"{}")
+    answer = CliRunner().invoke(app, ["catalogue", url, "--rebuild"])
+    assert answer.output.startswith("1 runs, as of 0 s ago"), answer.output
+    assert [row["id"] for row in rollbook.open(url).rows()] == [run.id]
+    assert set(rebuild(place).runs) == {f"cartpole/{run.folder.name}"}
+
+
+def test_ten_thousand_runs_take_less_than_a_megabyte(tmp_path):
+    url = f"file://{tmp_path}/store"
+    run = pushed(tmp_path, url, "a")
+    place = open_place(url)
+    known = read_catalogue(place)
+    ((name, (_, fields)),) = known.runs.items()
+    import random
+    import zlib
+
+    runs = {}
+    for n in range(10_000):
+        config = {"lr": random.Random(n).random(), "gamma": 0.99, "algo": ["ppo", "dqn", "sac"][n % 3], "width": n % 7}
+        runs[f"{name}{n}"] = (f"{n:032x}", {**fields, "id": f"{n:08x}", "seed": n, "config": config})
+    size = len(zlib.compress(json.dumps({"runs": runs}).encode(), 6))
+    assert size < 1_000_000
+    assert run.id in {row["id"] for row in rollbook.open(url).rows()}

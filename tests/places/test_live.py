@@ -1,0 +1,224 @@
+"""Runs that are shipped while they are written: killed, vanished, in two folders, pulled and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook import errors, manifest
+from rollbook.remote import backlog, begin
+from rollbook.ship.folder import push
+from rollbook.ship.merging import tidy
+from rollbook.ship.pull import pull
+from rollbook.storage.places import open_place, views
+
+
+@pytest.fixture
+def store(tmp_path):
+    return f"file://{tmp_path}/store"
+
+
+def recorded(root, rows=2000, name="ppo", **more):
+    with rollbook.init("cartpole", name, dir=root, sinks=[], keeper="inline", **more) as run:
+        for step in range(rows):
+            run.log({"train/return": step * 0.5}, env_step=step)
+    return run.folder
+
+
+def steps_of(book):
+    return book.series("train/return", x="env_step").x.tolist()
+
+
+def test_a_run_that_is_being_written_reads_from_the_store_up_to_the_last_shipment(tmp_path, store):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    for step in range(700):
+        run.log({"train/return": step * 0.5}, env_step=step)
+    run.log_text("note", "half way")
+    push(run.folder, store, final=False)
+    book = rollbook.open(store).one()
+    assert steps_of(book) == list(range(700))
+    assert book.text().num_rows == 1
+    for step in range(700, 1500):
+        run.log({"train/return": step * 0.5}, env_step=step)
+    push(run.folder, final=False)
+    views.forget()
+    assert steps_of(rollbook.open(store).one()) == list(range(1500))
+    run.finish()
+    push(run.folder)
+    views.forget()
+    book = rollbook.open(store).one()
+    assert steps_of(book) == list(range(1500))
+    assert book.status == "finished"
+    assert not list((book.path / "data").glob("journal/*/*.seg"))
+
+
+def test_a_killed_run_is_shipped_to_its_last_row_by_its_keeper(tmp_path, store):
+    program = (
+        "import rollbook, sys\n"
+        f"run = rollbook.init('cartpole', 'ppo', dir={str(tmp_path / 'runs')!r}, sinks=[], remote={store!r})\n"
+        "for step in range(500): run.log({'train/return': step * 0.5}, env_step=step)\n"
+        "print(run.folder, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    folder = child.stdout.readline().strip()
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdin.close()
+    child.stdout.close()
+    until = time.monotonic() + 300
+    while not ((said := backlog(folder) or {}).get("done") and said.get("final")) and time.monotonic() < until:
+        time.sleep(0.1)
+    book = rollbook.open(store).one()
+    assert book.status == "crashed"
+    assert steps_of(book) == list(range(500))
+
+
+def test_what_a_machine_that_vanished_had_shipped_reads_as_a_stale_run(tmp_path, store, monkeypatch):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    for step in range(300):
+        run.log({"train/return": step * 0.5}, env_step=step)
+    push(run.folder, store, final=False)
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(run.folder, copy / "cartpole" / run.folder.name)
+    run.finish()
+    shutil.rmtree(run.folder)
+    writer = next((copy / "cartpole").rglob("writer.json"))
+    writer.write_text(
+        writer.read_text().replace('"boot_id":"', '"boot_id":"other').replace('"host":"', '"host":"other')
+    )
+    place = tmp_path / "other-store"
+    page = copy / "cartpole" / run.folder.name / "run.json"
+    fields = manifest.read(page.parent)
+    fields["created"] = time.time() - 3600
+    manifest.write(str(page.parent), fields)
+    push(page.parent, str(place), final=False)
+    for mark in place.rglob("m/*.json"):  # as if it had been an hour ago
+        mark.write_text(json.dumps({**json.loads(mark.read_text()), "written": time.time() - 3600, "heard": 0}))
+    book = rollbook.open(f"file://{place}").one()
+    assert book.status == "stale"
+    assert steps_of(book) == list(range(300))
+
+
+def test_two_folders_without_a_shared_disk_ship_parts_of_one_run(tmp_path, store):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "a", sinks=[], keeper="inline", remote=store)
+    for step in range(100):
+        run.log({"train/return": step * 0.5}, env_step=step)
+    run.write_about()
+    part = tmp_path / "b" / "cartpole" / run.folder.name
+    part.mkdir(parents=True)
+    shutil.copy(run.folder / "run.json", part / "run.json")
+    begin(part, store, home=False, host="node-b")
+    other = rollbook.attach(part)
+    for step in range(100, 200):
+        other.log({"train/return": step * 0.5}, env_step=step)
+    other.finish()
+    push(part)
+    run.finish()
+    push(run.folder)
+    book = rollbook.open(store).one()
+    assert sorted(steps_of(book)) == list(range(200))
+    assert book.status == "finished"
+    assert len(rollbook.open(store)) == 1
+
+
+def test_a_pulled_run_is_the_same_and_a_second_pull_brings_nothing(tmp_path, store):
+    folder = recorded(tmp_path / "runs")
+    push(folder, store)
+    place, name = open_place(store), f"cartpole/{folder.name}"
+    assert pull(place, name, tmp_path / "back").files > 0
+    book = rollbook.open(tmp_path / "back").one()
+    assert steps_of(book) == list(range(2000))
+    assert pull(place, name, tmp_path / "back").files == 0
+    assert rollbook.open(tmp_path / "back").one().problems() == []
+
+
+def test_a_pulled_run_goes_on_elsewhere_and_its_rows_are_not_shipped_twice(tmp_path, store):
+    folder = recorded(tmp_path / "runs", rows=500)
+    push(folder, store)
+    pull(open_place(store), f"cartpole/{folder.name}", tmp_path / "back")
+    with rollbook.init(
+        "cartpole", "ppo", dir=tmp_path / "back", sinks=[], keeper="inline", resume="must", remote=store
+    ) as run:
+        for step in range(500, 600):
+            run.log({"train/return": step * 0.5}, env_step=step)
+    push(run.folder)
+    book = rollbook.open(store).one()
+    assert steps_of(book) == list(range(600))
+    assert len(book.attempts) == 2
+
+
+def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, store):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    from rollbook.seal.folder import seal
+
+    for part in range(6):
+        for step in range(part * 5000, part * 5000 + 5000):
+            run.log({"train/return": step * 0.5}, env_step=step)
+        seal(run.folder)
+        push(run.folder, store, final=False)
+    place, name = open_place(store), f"cartpole/{run.folder.name}"
+    before = len(list(place.listing(f"{name}/p/")))
+    done = tidy(place, name, grace=0.0)
+    assert done.merged > 2
+    assert done.swept > 0
+    assert len(list(place.listing(f"{name}/p/"))) < before
+    assert steps_of(rollbook.open(store).one()) == list(range(30_000))
+    run.finish()
+    push(run.folder)
+    views.forget()
+    assert steps_of(rollbook.open(store).one()) == list(range(30_000))
+
+
+def test_a_reader_that_holds_pieces_which_were_merged_away_reads_on(tmp_path, store):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    from rollbook.seal.folder import seal
+
+    for part in range(4):
+        for step in range(part * 5000, part * 5000 + 5000):
+            run.log({"train/return": step * 0.5}, env_step=step)
+        seal(run.folder)
+    push(run.folder, store, final=False)
+    book = rollbook.open(store).one()
+    tidy(open_place(store), f"cartpole/{run.folder.name}", grace=0.0)
+    assert steps_of(book) == list(range(20_000))
+    run.finish()
+
+
+def test_the_cache_stays_below_its_bound_and_reads_go_on(tmp_path, store, monkeypatch):
+    random = np.random.default_rng(0)
+    with rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+        run.log_many({f"k/{n}": random.normal(size=20_000) for n in range(10)}, env_step=np.arange(20_000))
+    push(run.folder, store)
+    monkeypatch.setenv("ROLLBOOK_CACHE_BYTES", "400000")
+    for _ in range(2):
+        for n in range(10):
+            assert len(rollbook.open(store).one().series(f"k/{n}", x="env_step").x) == 20_000
+    views.trim()
+    root = views.cache_root()
+    used = sum(os.stat(os.path.join(f, n)).st_blocks * 512 for f, _, names in os.walk(root) for n in names)
+    assert used <= 500_000
+
+
+def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
+    folder = recorded(tmp_path / "runs", rows=50)
+    push(folder, store)
+    for page in (tmp_path / "store").rglob("m/*.json"):
+        page.write_text(page.read_text().replace('"total_config.py"', '"../../../../../../../evil.py"'))
+    book = rollbook.open(store).one()
+    assert steps_of(book) == list(range(50))
+    assert not list(tmp_path.rglob("evil.py"))
+
+
+def test_pushing_nowhere_says_what_to_write(tmp_path):
+    with pytest.raises(errors.NotARun, match="rollbook push RUN URL"):
+        push(recorded(tmp_path / "runs", rows=5))
