@@ -194,9 +194,9 @@ class _View:
         beat = os.path.join(self.folder, "data", "keeper", "heartbeat")
         if not os.path.exists(beat):
             self._write("data/keeper/heartbeat", b"{}")
-        if seen:
-            for name in (beat, os.path.join(self.folder, "run.json")):
-                os.utime(name, (seen, seen))
+        seen = seen or _created(page)  # when anything was heard of it last: what a reader here did is no sign of life
+        for name in (beat, os.path.join(self.folder, "run.json")):
+            os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
         if new or files != before:
             write_json(self.index_path, {"files": files, "origins": sorted(manifests)})
@@ -276,6 +276,14 @@ def _look(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
     except Missing:
         return None, manifests
     return page.data, manifests
+
+
+def _created(page: bytes) -> float:
+    try:
+        created = json.loads(page).get("created")
+    except (ValueError, AttributeError, RecursionError):
+        return 0.0
+    return float(created) if isinstance(created, (int, float)) and 0 <= created < 2**33 else 0.0
 
 
 def _fetch(keys: list[str]) -> Steps[list[Any]]:
