@@ -64,6 +64,8 @@ class Walk:
 
     def other(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
         """What is neither plain nor too deep."""
+        if isinstance(value, type):  # of a mapping, say: it has all the methods and none of the parts
+            return self.rest(value, place, above)
         fields = self.parts(value)
         if fields is not None:
             return self.mapping(fields, place, above)
