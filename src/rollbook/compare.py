@@ -462,6 +462,7 @@ def refined_curves(
         grid = stats.common_grid(
             spans, points, span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear")
         )
+    notes += _about_rows(lines, key, axis)
     ready = []
     for label, runs in lines.items():
         if not any(len(line.x) for line in runs.values()):
@@ -486,6 +487,28 @@ def refined_curves(
             paths = {name: line.path for name, line in lines[label].items()}
             made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
         yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
+
+
+def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
+    """What the rows of groups lack: no row at all, rows that are not finite, no point in common with another group."""
+    said, ends = [], {}
+    for label, runs in lines.items():
+        begun = [line for line in runs.values() if len(line.x)]
+        if not begun:
+            whose = "its run has no" if len(runs) == 1 else f"none of its {len(runs)} runs has a"
+            said.append(f"{label}: {whose} row of {key}; it is not drawn.")
+            continue
+        bad = [int((~np.isfinite(np.asarray(line.y, dtype=np.float64))).sum()) for line in begun]
+        if any(bad):
+            whose = f"{sum(bad):,} rows of {sum(count > 0 for count in bad)} of {len(runs)} runs"
+            said.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
+        spans = [span for line in begun if len(span := _span(line.x))]
+        if spans:
+            ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
+    for a, b in itertools.combinations(ends, 2):
+        if ends[a][1] < ends[b][0] or ends[b][1] < ends[a][0]:
+            said.append(_no_common_point(a, ends[a], b, ends[b], axis))
+    return said
 
 
 def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> npt.NDArray[Any]:
@@ -595,6 +618,7 @@ class Entry:
       task: "" where there is only one.
       score: None where the run has no value of the metric.
       crashed, running: how it stands.
+      span: (axis, first, last) of its finite values; None where that is not known.
     """
 
     group: str
@@ -604,6 +628,7 @@ class Entry:
     score: float | None
     crashed: bool = False
     running: bool = False
+    span: tuple[str, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,6 +668,7 @@ class Pair:
       improvement: probability that a seed of a scores more than a seed of b (averaged over tasks), ties count half.
       evidence: e-value against "both are alike" without a plan; may be looked at any time, 20 decides. None: no pairs.
       verdict: by the plan of looks; None without one.
+      reason: why they are not compared at all, "" if they are.
     """
 
     a: str
@@ -651,9 +677,12 @@ class Pair:
     improvement: float
     evidence: float | None
     verdict: Verdict | None = None
+    reason: str = ""
 
     def sentence(self) -> str:
         """The answer first, then how sure it is."""
+        if self.reason:
+            return f"{self.a} and {self.b}: not compared; they were {self.reason}."
         if self.verdict is not None:
             told = self.verdict.sentence()
             return told if self.verdict.better else f"{self.a} and {self.b}: {_going_on(told)}"
@@ -912,10 +941,16 @@ def compare(
     groups = [_with_interval(group, statistic, seed) for group in groups]
     for group in groups:
         notes += _who_is_missing(group, floor)
-    study = _looked(study, groups, planned, delta, floor, metric)
+    apart = _apart(entries, labels)
+    notes += apart.values()
+    if not apart:
+        study = _looked(study, groups, planned, delta, floor, metric)
     verdicts = {} if study is None else {frozenset(v.pair): v for v in study.verdicts()}
     pairs = tuple(
-        _pair(a, b, verdicts.get(frozenset((a.label, b.label)))) for a, b in itertools.combinations(groups, 2)
+        Pair(a.label, b.label, math.nan, math.nan, None, None, "measured at no common point of the axis")
+        if (a.label, b.label) in apart
+        else _pair(a, b, verdicts.get(frozenset((a.label, b.label))))
+        for a, b in itertools.combinations(groups, 2)
     )
     if len(groups) == 1:
         notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
@@ -931,6 +966,29 @@ def compare(
     )
     return Comparison(
         metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes)
+    )
+
+
+def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Pairs of groups that have no point of the axis in common, with a sentence each."""
+    spans: dict[str, tuple[str, float, float]] = {}
+    for entry in entries:
+        if entry.span is not None:
+            axis, first, last = entry.span
+            _, low, high = spans.get(entry.group, entry.span)
+            spans[entry.group] = (axis, min(low, first), max(high, last))
+    found = {}
+    for a, b in itertools.combinations([label for label in labels if label in spans], 2):
+        (axis, low_a, high_a), (other, low_b, high_b) = spans[a], spans[b]
+        if axis == other and (high_a < low_b or high_b < low_a):
+            found[a, b] = _no_common_point(a, (low_a, high_a), b, (low_b, high_b), axis)
+    return found
+
+
+def _no_common_point(a: str, of_a: tuple[float, float], b: str, of_b: tuple[float, float], axis: str) -> str:
+    return (
+        f"{a} was measured from {of_a[0]:.6g} to {of_a[1]:.6g} {axis}, {b} from {of_b[0]:.6g} to {of_b[1]:.6g}: no "
+        "common point, nothing is compared."
     )
 
 

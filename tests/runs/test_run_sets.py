@@ -323,6 +323,44 @@ def test_bad_input_is_said(runs: rollbook.RunSet, ask: Any, words: str) -> None:
         ask(runs)
 
 
+@pytest.fixture(scope="module")
+def odd_runs(tmp_path_factory: pytest.TempPathFactory) -> rollbook.RunSet:
+    """Groups that were measured at different times, one of NaN, one of another metric."""
+    root = tmp_path_factory.mktemp("odd")
+    steps, bad = np.arange(0, 100, 10), np.full(10, 2.0)
+    bad[3:5] = np.nan, np.inf
+    for algorithm, key, x, y in (
+        ("early", "test/return", steps, np.arange(10.0)),
+        ("late", "test/return", steps + 500, np.arange(10.0)),
+        ("bad", "test/return", steps, bad),
+        ("other", "loss", steps, np.arange(10.0)),
+    ):
+        for seed in range(2):
+            with rollbook.init("odd", algorithm, dir=root, seed=seed, config={"algo": algorithm}, sinks=[],
+                               keeper="inline") as run:  # fmt: skip
+                run.log_many({key: y}, env_step=x)
+    return rollbook.open(root)
+
+
+def test_groups_that_do_not_overlap_on_the_clock_are_not_compared(odd_runs: rollbook.RunSet) -> None:
+    runs = odd_runs.where("config.algo in ('early', 'late')")
+    said = "was measured from 0 to 90 env_step, late from 500 to 590: no common point"
+    comparison = runs.compare("test/return", by="config.algo", plan="apart")
+    assert comparison.pairs[0].sentence() == (
+        "early and late: not compared; they were measured at no common point of the axis."
+    )
+    assert said in " ".join(comparison.notes)
+    assert comparison.study is None
+    assert said in " ".join(runs.curves("test/return", by="config.algo").sentences())
+    assert "no common point" in runs.plot("test/return", by="config.algo").bytes("svg").decode()
+
+
+def test_curves_say_who_has_no_row_and_whose_rows_are_not_finite(odd_runs: rollbook.RunSet) -> None:
+    said = " ".join(odd_runs.curves("test/return", by="config.algo").sentences())
+    assert "other: none of its 2 runs has a row of test/return; it is not drawn." in said
+    assert "bad: 4 rows of 2 of 2 runs are NaN or infinite" in said
+
+
 def test_one_run_and_one_group_are_answered_too(runs: rollbook.RunSet) -> None:
     alone = runs.where("config.algo = 'ppo' and seed = 0")
     assert alone.curves("test/return").groups[0].n_P.max() == 1

@@ -14,7 +14,7 @@ from rollbook import compare, files
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.fields import check_field, value_at
-from rollbook.runs.results import scores_of, taken_of
+from rollbook.runs.results import placed_scores_of, taken_of
 
 __all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of"]
 
@@ -100,7 +100,7 @@ def comparison_of(
     for field in (by, task):
         if field is not None:
             check_field(field, rows, f"compare({metric!r}, by={by!r})")
-    results = scores_of(rows, metric, score, x)
+    results = placed_scores_of(rows, metric, score, x)
     entries = [
         compare.Entry(
             group=_label(row, by),
@@ -108,10 +108,11 @@ def comparison_of(
             seed=row.get("seed") if isinstance(row.get("seed"), int) else None,
             task="" if task is None else str(value_at(row, task)),
             score=result,
+            span=span,
             crashed=str(row["status"]) in _ENDED_BADLY,
             running=str(row["status"]) == "running",
         )
-        for row, result in zip(rows, results, strict=True)
+        for row, (result, span) in zip(rows, results, strict=True)
     ]
     how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
     study = None

@@ -19,7 +19,7 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.runs.fields import check_field, column_of, field_names, value_at
 from rollbook.storage.columns import constant, floats, join_tables
 
-__all__ = ["Score", "metrics_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
+__all__ = ["Score", "metrics_of", "placed_scores_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
 
 NDArray = npt.NDArray[Any]
 Row: TypeAlias = Mapping[str, Any]
@@ -91,9 +91,21 @@ def scores_of(rows: Sequence[Row], key: str, how: Any, x: str | None = None) -> 
     Raises:
       UnknownKey: none of the runs has it.
     """
+    return [number for number, _ in placed_scores_of(rows, key, how, x)]
+
+
+def placed_scores_of(
+    rows: Sequence[Row], key: str, how: Any, x: str | None = None
+) -> list[tuple[float | None, tuple[str, float, float] | None]]:
+    """`scores_of`, each with where its finite values lie: (axis, first, last), None where there are none."""
     score = score_named(how, key)
-    series = series_of(rows, [key], x=x)
-    return [_number(series[str(row["path"])].get(key), score) for row in rows]
+
+    def take(series: Series) -> tuple[float | None, tuple[str, float, float] | None]:
+        xs = series.x[np.isfinite(series.mean)]
+        return _number(series, score), (series.axis, float(xs.min()), float(xs.max())) if len(xs) else None
+
+    taken = taken_of(rows, [key], take, x=x)
+    return [taken[str(row["path"])].get(key, (None, None)) for row in rows]
 
 
 def _number(series: Series | None, score: Score) -> float | None:
