@@ -17,7 +17,7 @@ def rows(n: int, **values: Any) -> list[Row]:
     return [
         Row(
             1.7e9 + i,
-            {"env_step": 100 * i},
+            {"env_step": 2000 * i},
             {key.replace("__", "/"): make(i) for key, make in values.items()},
             seq=i + 1,
         )

@@ -16,11 +16,13 @@ __all__ = ["ExplainedVariance"]
 class ExplainedVariance(KeyedRule):
     """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
 
-    "warn" when `rows` updates in a row are at or below 0, "fail" when they are below -0.5. What is NaN (no variance to
-    explain) does not count.
+    "warn" when `rows` updates in a row are at or below 0, "fail" when they are below -0.5, over `steps` environment
+    steps at least: of the few steps of one small update the number says nothing. What is NaN (no variance to explain)
+    does not count.
 
     Args:
       rows: how many updates in a row.
+      steps: over how many environment steps, where that clock is known.
       skip: so many first updates are not judged.
       keys: further keys to look at.
     """
@@ -29,16 +31,18 @@ class ExplainedVariance(KeyedRule):
     source = "Stable-Baselines3's documentation (0: as good as zero); Schulman (negative: over-fit or noisy)"
     meanings = frozenset({"update/explained_variance"})
 
-    def __init__(self, rows: int = 10, skip: int = 20, keys: Sequence[str] = ()) -> None:
+    def __init__(self, rows: int = 10, steps: int = 10_000, skip: int = 20, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
-        if rows < 1 or skip < 0:
-            raise BadInput(f"rule 'explained_variance': rows={rows!r} must be at least 1, skip={skip!r} not below 0")
-        self._rows, self._skip = rows, skip
+        if rows < 1 or skip < 0 or steps < 0:
+            raise BadInput(f"rule 'explained_variance': rows={rows!r} must be at least 1, skip and steps not negative")
+        self._rows, self._steps, self._skip = rows, steps, skip
 
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         super().open(run)
         self._last: dict[str, Last] = {}
+        self._begun: dict[tuple[str, float], tuple[Row, int]] = {}  # since when the values are so low, and how many
+        self._said: set[tuple[str, float]] = set()
 
     def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
         """One value of a key that is looked at."""
@@ -46,10 +50,10 @@ class ExplainedVariance(KeyedRule):
             return
         last = self._last.setdefault(key, Last(self._rows))
         last.take(value, row)
-        if last.seen < self._skip + self._rows:
+        if last.seen <= self._skip:
             return
-        failing = self.begins(f"{key} fails", last, lambda explained: explained < -0.5)
-        if not (self.begins(key, last, lambda explained: explained <= 0) or failing):
+        failing = self._stays(key, value, value < -0.5, -0.5, row)
+        if not (self._stays(key, value, value <= 0, 0.0, row) or failing):
             return
         yield Alert(
             self.name,
@@ -61,3 +65,19 @@ class ExplainedVariance(KeyedRule):
             key,
             row.clocks,
         )
+
+    def _stays(self, key: str, value: float, is_low: bool, limit: float, row: Row) -> bool:
+        """Whether a value has just now been that low for long enough."""
+        which = (key, limit)
+        if not is_low:
+            self._begun.pop(which, None)
+            self._said.discard(which)
+            return False
+        first, count = self._begun.get(which, (row, 0))
+        self._begun[which] = first, count + 1
+        steps = row.clocks.get("env_step", 0) - first.clocks.get("env_step", 0)
+        long = count + 1 >= self._rows and ("env_step" not in first.clocks or steps >= self._steps)
+        if not long or which in self._said:
+            return False
+        self._said.add(which)
+        return True

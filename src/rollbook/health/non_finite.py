@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import evidence_of, place
+from rollbook.health._keyed import evidence_of, meaning, place
 from rollbook.protocols import Alert, Row, RunInfo
 
 TYPE_CHECKING = False
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["NonFinite"]
 
+_MAY_BE_NAN = frozenset({"update/explained_variance"})
+
 
 class NonFinite:
     """A metric or return that becomes NaN or infinite, or never was a number.
 
     A key that held numbers and then does not: "warn" at the first row, "fail" when `rows` in a row are none. A key that
-    never held a number: "warn" after `patience` rows, for many log NaN as long as there is nothing to tell.
+    never held a number: "warn" after `patience` rows, for many log NaN as long as there is nothing to tell. Explained
+    variances are passed over: they are NaN wherever there is no variance.
 
     Args:
       rows: how many rows in a row make it a failure.
@@ -54,7 +57,7 @@ class NonFinite:
     def _long_look(self, row: Row, keys: tuple[str, ...]) -> Iterable[Alert]:
         whole = True
         for name, value in row.values.items():
-            if not isinstance(value, (float, int)):
+            if not isinstance(value, (float, int)) or meaning(name) in _MAY_BE_NAN:
                 continue
             key = name if row.table == "metrics" else f"{row.table}/{name}"
             if isinstance(value, int) or math.isfinite(value):
