@@ -10,11 +10,14 @@ Standard library only: the training process and both wings read this.
 from __future__ import annotations
 
 from rollbook.values import Histogram, Image, Video
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
+
+    from rollbook.values.known import Kind
 
     Cells: TypeAlias = Mapping[str, Any]
 
@@ -99,6 +102,11 @@ def _media(cells: Cells) -> dict[str, Any]:
     return {str(cells.get("key") or "media"): thing}
 
 
+def _of_kind(kind: Kind) -> Callable[[Cells], dict[str, Any]]:
+    """What a row of the table of one kind of value says."""
+    return lambda cells: {str(cells["key"]): kind.value(cells)}
+
+
 def _histogram(cells: Cells) -> dict[str, Any]:
     edges, counts = _floats(cells.get("edges")), _floats(cells.get("counts"))
     if edges and counts:
@@ -173,6 +181,11 @@ TABLES: dict[str, Table] = {
         Table("text", {"key": "text", "text": "text"}, values=_text, forwarded=True),
     )
 }
+TABLES.update(
+    (kind.table, Table(kind.table, {"key": "text", **kind.columns}, values=_of_kind(kind), forwarded=True))
+    for kind in KINDS.values()
+    if kind.table not in TABLES
+)
 """Every table of the glossary, in the order in which readers are shown them, even when they are empty."""
 
 FORWARDED = frozenset(name for name, table in TABLES.items() if table.forwarded)

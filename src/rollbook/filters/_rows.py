@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rollbook.protocols import Row
-from rollbook.values import Histogram, Image, Video
+from rollbook.values.known import KINDS, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,25 +21,18 @@ def value_to_json(value: Value) -> Any:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
-    if isinstance(value, Histogram):
-        return {
-            "kind": "histogram",
-            **{name: value_to_json(getattr(value, name)) for name in ("low", "high", "total", "total_squares")},
-            "edges": [value_to_json(e) for e in value.edges],
-            "counts": [value_to_json(c) for c in value.counts],
-        }
-    if isinstance(value, Image):
-        return {"kind": "image", "path": value.path, "width": value.width, "height": value.height}
-    if isinstance(value, Video):
-        return {
-            "kind": "video",
-            "path": value.path,
-            "width": value.width,
-            "height": value.height,
-            "frames": value.frames,
-            "fps": value.fps,
-        }
-    return value
+    found = kind_of(value)
+    if found is None:
+        return value
+    word, kind = found
+    fields = kind.fields(value).items()
+    return {
+        "kind": word,
+        **{
+            name: [value_to_json(cell) for cell in cells] if isinstance(cells, list) else value_to_json(cells)
+            for name, cells in fields
+        },
+    }
 
 
 def value_from_json(data: Any) -> Any:
@@ -48,15 +41,11 @@ def value_from_json(data: Any) -> Any:
         return data
     if "number" in data:
         return float(data["number"])
-    data = dict(data)
-    kind = data.pop("kind")
-    if kind == "image":
-        return Image(**data)
-    if kind == "video":
-        return Video(**data)
-    plain = {name: value_from_json(data[name]) for name in ("low", "high", "total", "total_squares")}
-    edges, counts = ([value_from_json(number) for number in data[name]] for name in ("edges", "counts"))
-    return Histogram(edges, counts, **plain)
+    fields = {
+        name: [value_from_json(cell) for cell in cells] if isinstance(cells, list) else value_from_json(cells)
+        for name, cells in data.items()
+    }
+    return KINDS[str(data["kind"])].value(fields)
 
 
 def row_to_json(row: Row) -> dict[str, Any]:

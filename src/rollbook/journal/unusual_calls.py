@@ -10,6 +10,7 @@ from rollbook.foreign import is_foreign
 from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.lane import NO_DESCRIPTOR
 from rollbook.values import Histogram, devices, flatten, scalar_of
+from rollbook.values.known import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 class _Parts:
     """The values of one call, by what becomes of them."""
 
-    __slots__ = ("arrays", "deferred", "device_arrays", "numbers", "same_keys", "texts")
+    __slots__ = ("arrays", "deferred", "device_arrays", "kinds", "numbers", "same_keys", "texts")
 
     def __init__(self) -> None:
         self.numbers: dict[str, Any] = {}
@@ -41,6 +42,7 @@ class _Parts:
         self.texts: dict[str, str] = {}
         self.arrays: dict[str, Any] = {}
         self.device_arrays: dict[str, Any] = {}
+        self.kinds: dict[str, Any] = {}
         self.same_keys = True  # the numbers stand in the row under the very keys of the call, all of them
 
 
@@ -168,6 +170,11 @@ class UnusualCalls:
                 self._refuse(key, array, f" ({type(err).__name__}: {err})")
                 continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
+        for key, value in parts.kinds.items():
+            _, kind = kind_of(value) or ("", None)
+            if kind is not None:
+                columns = {name: [cell] for name, cell in kind.cells(key, value).items()}
+                writer.frame({"table": kind.table, **common, "n": 1, "columns": columns})
         for key, array in parts.device_arrays.items():
             writer.device_values.add_array(key, array, {"table": "histograms", **common})
 
@@ -212,7 +219,7 @@ class UnusualCalls:
 
     def _clash(self, key: str, parts: _Parts) -> None:
         parts.same_keys = False
-        for kind in (parts.numbers, parts.deferred, parts.texts, parts.arrays, parts.device_arrays):
+        for kind in (parts.numbers, parts.deferred, parts.texts, parts.arrays, parts.device_arrays, parts.kinds):
             kind.pop(key, None)
         self._writer.bill.count(
             "key_twice",
@@ -262,6 +269,8 @@ class UnusualCalls:
             parts.numbers[key] = number
         elif _is_array(value):
             parts.arrays[key] = value
+        elif kind_of(value) is not None:
+            parts.kinds[key] = value
         else:
             self._refuse(key, value)
 

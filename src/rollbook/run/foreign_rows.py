@@ -16,7 +16,8 @@ from itertools import islice
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput
 from rollbook.foreign import is_foreign
-from rollbook.values import Histogram, flatten, scalar_of
+from rollbook.values import flatten, scalar_of
+from rollbook.values.known import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,15 +194,13 @@ class ForeignRows:
                 cells[str(name)] = self._fitting(str(name), number)
             elif isinstance(value, (str, bytes)):
                 texts[str(name)] = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
-            elif isinstance(value, Histogram):
-                histogram = {"key": str(name), "edges": list(value.edges), "counts": list(value.counts)}
-                summary = {part: getattr(value, part) for part in ("low", "high", "total", "total_squares")}
-                parts.append(("histograms", scope, at, moment, clocks[0], {**histogram, **summary}))
+            elif (known := kind_of(value)) is not None:
+                parts.append((known[1].table, scope, at, moment, clocks[0], known[1].cells(str(name), value)))
             else:
                 self._run.count(
                     "unloggable",
                     message=f"write_rows(): found {type(value).__name__} under {name!r}, which is not a number, text "
-                    "or Histogram; it was left out, the rest of the row was kept",
+                    "or another kind of value; it was left out, the rest of the row was kept",
                 )
         parts += [("text", scope, at, moment, clocks[0], {"key": key, "text": text}) for key, text in texts.items()]
         if cells:

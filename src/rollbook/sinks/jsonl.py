@@ -8,7 +8,7 @@ from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
-from rollbook.values import Histogram, Image, Video
+from rollbook.values.known import KINDS, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ class Jsonl(FileSink):
 
     Each line is valid JSON (RFC 8259) in ASCII. JSON has no NaN and no infinities: they are the strings "NaN",
     "Infinity" and "-Infinity", which `float()` reads back in Python. Integers are written with all their digits.
-    Histograms, images and videos are objects with a "kind". A key with the name of a clock, or of one of the first
+    Histograms, images, videos and other kinds of values are objects
+    with a "kind". A key with the name of a clock, or of one of the first
     three fields, is written as "value/<key>". A scope of "" is left out.
     """
 
-    accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image, Video})
+    accepts: frozenset[type] = frozenset({float, int, bool, str, *(kind.type for kind in KINDS.values())})
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,17 +77,15 @@ def _as_json(value: Any) -> Any:
         return value
     if isinstance(value, (float, int)):
         return _number(value)
-    if isinstance(value, Histogram):
-        numbers = {name: _number(getattr(value, name)) for name in ("low", "high", "total", "total_squares")}
+    found = kind_of(value)
+    if found is not None:
+        word, known = found
+        fields = known.fields(value).items()
         return {
-            "kind": "histogram",
-            "edges": [_number(edge) for edge in value.edges],
-            "counts": [_number(count) for count in value.counts],
-            **numbers,
+            "kind": word,
+            **{
+                name: [_as_json(cell) for cell in cells] if isinstance(cells, list) else _as_json(cells)
+                for name, cells in fields
+            },
         }
-    if isinstance(value, Image):
-        return {"kind": "image", "path": value.path, "width": value.width, "height": value.height}
-    if isinstance(value, Video):
-        size = {"width": value.width, "height": value.height, "frames": value.frames, "fps": value.fps}
-        return {"kind": "video", "path": value.path, **size}
     return str(value)  # a kind of value that this version does not know

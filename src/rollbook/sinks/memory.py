@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.values import Histogram, Image, Video
+from rollbook.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Memory:
       is_open: whether it has been opened and not been closed.
     """
 
-    accepts: frozenset[type] = frozenset({float, int, bool, str, Histogram, Image, Video})
+    accepts: frozenset[type] = frozenset({float, int, bool, str, *(kind.type for kind in KINDS.values())})
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

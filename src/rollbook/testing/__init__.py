@@ -14,6 +14,7 @@ from __future__ import annotations
 from rollbook.testing.counting import count_operations
 from rollbook.testing.filters import FILTER_CHECKS, check_filter
 from rollbook.testing.importers import IMPORTER_CHECKS, check_importer
+from rollbook.testing.kinds import KIND_CHECKS, check_kind
 from rollbook.testing.rows import CLOCKS, HOSTILE, some_run, training_rows
 from rollbook.testing.rules import RULE_CHECKS, check_rule
 from rollbook.testing.sinks import SINK_CHECKS, check_sink
@@ -23,10 +24,12 @@ __all__ = [
     "FILTER_CHECKS",
     "HOSTILE",
     "IMPORTER_CHECKS",
+    "KIND_CHECKS",
     "RULE_CHECKS",
     "SINK_CHECKS",
     "check_filter",
     "check_importer",
+    "check_kind",
     "check_rule",
     "check_sink",
     "count_operations",

@@ -1,6 +1,7 @@
 """What can be logged, what a sink can receive, and the way from foreign values to plain ones.
 
     kinds       Histogram, Image, Video: what is neither a number nor text
+    known       those by name: how each is logged, read back and handed on; a new kind is a class and one line there
     scalars     the number that a value stands for; the leaves of nested mappings
     arrays      the numpy array of a tensor or array of any framework
     devices     values that still lie on a device

@@ -1,0 +1,57 @@
+"""The contract of kinds of values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rollbook.tables import TABLES
+from rollbook.values.known import KINDS, kind_of
+
+__all__ = ["KIND_CHECKS", "check_kind"]
+
+
+def check_kind(value: Any) -> None:
+    """Run every check of `KIND_CHECKS` with a value of the kind."""
+    for check in KIND_CHECKS.values():
+        check(value)
+
+
+def is_listed_with_a_table(value: Any) -> None:
+    """Its class is in `KINDS`, and its table is one that sinks get rows of."""
+    found = kind_of(value)
+    if found is None:
+        raise AssertionError(f"{type(value).__name__} is not in rollbook.values.known.KINDS: {', '.join(KINDS)}")
+    table = TABLES.get(found[1].table)
+    if table is None or not table.forwarded:
+        raise AssertionError(f"its table {found[1].table!r} is not one that sinks get rows of")
+
+
+def comes_back_from_its_row(value: Any) -> None:
+    """The row of its table says the very value under its key, also after a way through JSON."""
+    found = kind_of(value)
+    assert found is not None
+    cells = found[1].cells("scope/key", value)
+    for way in (cells, json.loads(json.dumps(cells))):
+        said = TABLES[found[1].table].values(way)
+        if said != {"scope/key": value}:
+            raise AssertionError(f"{value!r} came back as {said!r}")
+
+
+def can_be_compared_and_shown(value: Any) -> None:
+    """Equal to another one of the same fields, and its `repr` names them: errors and tests show it."""
+    found = kind_of(value)
+    assert found is not None
+    word, kind = found
+    again = kind.value(kind.fields(value))
+    if again != value or hash(again) != hash(value):
+        raise AssertionError(f"a {word} made of the fields of {value!r} is another one: {again!r}")
+    if not all(name in repr(value) for name in kind.columns):
+        raise AssertionError(f"{value!r} does not name its fields {', '.join(kind.columns)}")
+
+
+KIND_CHECKS: dict[str, Callable[[Any], None]] = {
+    check.__name__: check for check in (is_listed_with_a_table, comes_back_from_its_row, can_be_compared_and_shown)
+}
+"""Name -> check(a value of the kind)."""

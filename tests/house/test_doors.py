@@ -1,0 +1,131 @@
+"""The doors of the house: one entry in a registry makes a new thing appear, and what is listed is in the docs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rollbook import filters, health, importers, sinks, testing
+from rollbook.cli.app import app
+from rollbook.errors import UnknownOption
+from rollbook.filters._base import Filter
+from rollbook.health import _registry as rules_registry
+from rollbook.importers import _registry as importers_registry
+from rollbook.plots import CHARTS
+from rollbook.plots._registry import chart_named
+from rollbook.protocols import ForeignRun, Row
+from rollbook.sinks import Memory
+from rollbook.sinks import _registry as sinks_registry
+from rollbook.tables import TABLES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+class OwnSink(Memory):
+    """Keeps rows."""
+
+
+class OwnFilter(Filter):
+    """Hands on rows."""
+
+    name = "mine"
+
+    def __init__(self, to: Any) -> None:
+        super().__init__(to)
+
+
+class OwnRule:
+    """Says nothing."""
+
+    name, tables = "mine", frozenset({"metrics"})
+
+    def open(self, run: Any) -> None:
+        return None
+
+    def look(self, rows: Any, now: float) -> Any:
+        return ()
+
+
+class OwnImporter:
+    """Numbers, one a line."""
+
+    name = "mine"
+
+    def finds(self, path: Path) -> bool:
+        return path.suffix == ".numbers" and path.is_file()
+
+    def runs(self, path: Path) -> list[ForeignRun]:
+        run = ForeignRun(path.stem, files=[path])
+        run.rows = lambda: [
+            Row(1.7e9 + n, {"step": n}, {"number": float(line)}) for n, line in enumerate(path.read_text().split())
+        ]
+        return [run]
+
+
+DOORS: dict[str, tuple[Any, str, dict[str, str], type]] = {
+    "sink": (sinks, "rollbook.sinks.mine", sinks_registry._SINKS, OwnSink),
+    "filter": (filters, "rollbook.filters.mine", filters._FILTERS, OwnFilter),
+    "rule": (health, "rollbook.health.mine", rules_registry._RULES, OwnRule),
+    "importer": (importers, "rollbook.importers.mine", importers_registry._IMPORTERS, OwnImporter),
+}
+
+
+@pytest.fixture(params=DOORS)
+def door(request: Any, monkeypatch: Any) -> Any:
+    """A room in which one file stands and one line lists it."""
+    room, place, registry, made = DOORS[request.param]
+    module = ModuleType(place)
+    setattr(module, made.__name__, made)
+    monkeypatch.setitem(sys.modules, place, module)
+    monkeypatch.setitem(registry, "mine", f"mine:{made.__name__}")
+    return request.param, room, made
+
+
+def test_one_line_makes_it_known_by_name(door: Any) -> None:
+    word, room, made = door
+    assert "mine" in room.names()
+    given = (Memory(),) if word == "filter" else ()
+    assert type(room.make("mine", *given)) is made
+    with pytest.raises(UnknownOption, match=f"(no {word} is|{word}) named 'mien'.*'mine'"):
+        room.make("mien", *given)
+
+
+def test_a_listed_importer_is_offered_by_the_command(monkeypatch: Any, tmp_path: Path) -> None:
+    module = ModuleType("rollbook.importers.mine")
+    module.OwnImporter = OwnImporter  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "rollbook.importers.mine", module)
+    monkeypatch.setitem(importers_registry._IMPORTERS, "mine", "mine:OwnImporter")
+    source = tmp_path / "old.numbers"
+    source.write_text("1\n2\n3\n")
+    assert "Numbers, one a line" in CliRunner().invoke(app, ["import", str(source), "--formats"]).output
+    done = CliRunner().invoke(app, ["import", str(source), "--dir", str(tmp_path / "runs")])
+    assert "3 rows" in done.output, done.output
+
+
+def test_what_is_listed_stands_in_its_page() -> None:
+    sinks_page = (DOCS / "sinks.md").read_text("utf-8")
+    for name in (*sinks.names(), *filters.names()):
+        assert f"`{name}`" in sinks_page, name
+    for name in health.names():
+        assert f"| `{name}` |" in (DOCS / "health.md").read_text("utf-8"), name
+    for name in importers.names():
+        assert f"| `{name}` |" in (DOCS / "importers.md").read_text("utf-8"), name
+    for name in TABLES.keys() - {"metrics"}:
+        assert f"| {name} |" in (DOCS / "internals.md").read_text("utf-8"), name
+
+
+def test_a_listed_chart_is_named_where_another_was_asked_for(monkeypatch: Any) -> None:
+    monkeypatch.setitem(CHARTS, "mine", CHARTS["curves"])
+    assert chart_named("mine") is CHARTS["curves"]
+    with pytest.raises(UnknownOption, match="'mine'"):
+        chart_named("mien")
+
+
+def test_outsiders_can_run_every_contract() -> None:
+    for word in ("sink", "filter", "rule", "importer", "kind"):
+        assert callable(getattr(testing, f"check_{word}"))
