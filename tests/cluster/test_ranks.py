@@ -1,0 +1,54 @@
+"""Ranks of SLURM and torchrun: simulated by the variables that they set, each rank on a host of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollbook
+from rollbook.book.book import Book
+from rollbook.journal.liveness import HOST_VARIABLE
+
+RANK = """
+import rollbook
+run = rollbook.init("p", "job", sinks=[])
+run.log({f"rank{run.writer.rank}/x": 1.0}, env_step=1)
+print(run.folder, flush=True)
+input()
+run.finish()
+"""
+
+
+@pytest.mark.parametrize(
+    ("rank", "job", "system"),
+    [
+        ("SLURM_PROCID", {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0"}, "slurm"),
+        ("RANK", {"TORCHELASTIC_RUN_ID": "job-7", "MASTER_ADDR": "node-0", "MASTER_PORT": "29500"}, "torchrun"),
+    ],
+)
+def test_ranks_on_several_hosts_write_one_run_and_keep_where_they_were(
+    root: Path, rank: str, job: dict[str, str], system: str
+) -> None:
+    ranks = []
+    for number in range(3):
+        own = {**os.environ, **job, rank: str(number), HOST_VARIABLE: f"node-{number}"}
+        ranks.append(
+            subprocess.Popen(
+                [sys.executable, "-c", RANK], env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+    folders = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
+    for process in reversed(ranks):  # rank 0 last
+        process.communicate("\n", timeout=60)
+    (folder,) = folders
+    book = Book(folder)
+    keys = book.keys()
+    assert [key for key in keys if key.startswith("rank")] == ["rank0/x", "rank1/x", "rank2/x"]
+    writers = sorted(book.writers, key=lambda writer: writer["rank"])
+    assert [(w["rank"], w["host"], w["main"]) for w in writers] == [(n, f"node-{n}", n == 0) for n in range(3)]
+    assert all(system in writer["whereabouts"] for writer in writers)
+    assert len(rollbook.open(root)) == 1
