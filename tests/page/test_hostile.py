@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -27,10 +30,13 @@ PAGES = [
     "timings?run={run}",
 ]
 PAGES += [
+    "runs?g=none&cols=status~host~tags~notes~group~job_type~config.x",
     "health?run={run}",
     "sql?run={run}",
     "samples?run={run}&tab=new",
     "runs?g=none&show={run}.1&cause={run},env_step,20,{key}",
+    "runs?g=none&show={run}.1~{other}.2&full={hostile_key}",
+    "compare?show={run}.1~{other}.2",
 ]
 
 
@@ -56,11 +62,42 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
                 reward=[1.0, 0.0, 1.0, 0.0],
                 advantage=[1.0, -1.0, 1.0, -1.0],
             )
-            run.log_episode(**{"return": 1.0, "length": 3, "terminated": True, "reason": payload})
-            with run.timer("collect"):
+            run.log_samples(
+                [f"{payload} again"] * 2,
+                group="tokens",
+                prompt=[payload] * 2,
+                completion=[payload] * 2,
+                tokens=[[payload, " and on"]] * 2,
+                logprobs=[[-1.0, -2.0]] * 2,
+                reward=[1.0, 0.0],
+                **{f"rewards/{payload}": [1.0, 0.0], payload: [payload] * 2},
+            )
+            run.log_episode(
+                **{"episode_id": payload, "return": 1.0, "length": 3, "terminated": True, "reason": payload}
+            )
+            with run.timer("collect"), run.timer(payload):
                 pass
+            said = {"rule": payload, "level": payload, "message": payload, "source": payload}
+            run.record("alerts", {**said, "evidence": json.dumps({payload: payload})}, env_step=20)
+            run.log_image(f"view/{payload}", np.zeros((4, 4, 3), dtype=np.uint8), env_step=20)
+            run.save_checkpoint(write=lambda path: Path(path).write_bytes(b"state"), score=1.0, env_step=20)
             run.summary[payload] = payload
+        spoil(Path(run.folder), payload)
     return folder, ids
+
+
+def spoil(folder: Path, payload: str) -> None:
+    """What no script says but whoever hands over a folder can: names, hosts, commands, packages, logs, files."""
+    place = folder / "run.json"
+    about = json.loads(place.read_text())
+    about |= {"name": payload, "project": payload, "group": payload, "job_type": payload, "host": payload}
+    about |= {"command": [payload], "git": {"branch": payload}, "packages": {payload: payload}, "python": payload}
+    place.write_text(json.dumps(about))
+    log = folder / "log" / "train" / "train_logger.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(f"[2026-01-01 00:00:00][INFO] {payload}\n{payload}\n")
+    (folder / "ckpt").mkdir(exist_ok=True)
+    (folder / "ckpt" / "<img src=x onerror=window.pwned=1>.svg").write_text("<svg onload='window.pwned=1'/>")
 
 
 @pytest.mark.parametrize("place", PAGES)
@@ -70,7 +107,10 @@ def test_markup_out_of_a_run_is_shown_as_text_on_every_page(
     folder, ids = hostile
     dialogs: list[str] = []
     page.tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-    page.open(serve(folder), "#/" + place.format(run=ids[0], key="train/return"))
+    page.open(
+        serve(folder),
+        "#/" + place.format(run=ids[0], other=ids[1], key="train/return", hostile_key=quote(f"a/{PAYLOADS[0]}")),
+    )
     page.settled()
     assert page.tab.evaluate("window.pwned") is None
     assert dialogs == []

@@ -20,6 +20,8 @@ from rollbook.server.settings import Settings, is_loopback
 
 __all__ = ["Listening", "address_of", "listen", "prepared"]
 
+_WARM_AFTER = 4.0
+"""Seconds."""
 _WARMED = ("rollbook.compare", "pyarrow.compute", "duckdb")
 """What the first group's curve, the first table and the first search need: together a second or two to load."""
 
@@ -124,13 +126,15 @@ class Listening:
 
 
 def _warm_soon() -> None:
-    """Load in the background what answers will need, while the browser starts."""
+    """Load in the background what answers will need, once the first picture had its time: both want the interpreter."""
 
     def work() -> None:
         for name in _WARMED:
             importlib.import_module(name)
 
-    threading.Thread(target=work, name="rollbook-warm", daemon=True).start()
+    timer = threading.Timer(_WARM_AFTER, work)
+    timer.daemon = True
+    timer.start()
 
 
 @contextlib.contextmanager
