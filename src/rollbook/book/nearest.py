@@ -33,23 +33,26 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         return read_table(table, pieces, run.clocks, run.history, run.attempts)
     everything = run.history.chooses_all(run.attempts)
     best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in it)
-    for number, piece in enumerate(pieces):
-        if clock not in piece.columns:
-            continue
-        for block in _blocks(piece):
-            if len(best) == rows and _distance_of(piece, block, clock, value) > best[-1][0]:
-                continue
-            part = piece.read([clock] if everything else [clock, "time", *IDENTITY], None if block < 0 else [block])
-            readings, valid = to_numpy(part[clock])
-            kept = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
-            if not everything:
-                mask = chosen(identity(part, piece.meta), run.history, run.attempts)
-                kept = kept if mask is None else kept & mask
-            places = np.flatnonzero(kept)
-            distances = np.abs(readings[places].astype(np.float64) - value)
-            nearest = np.argsort(distances, kind="stable")[:rows].tolist()
-            best += [(float(distances[i]), number, block, int(places[i])) for i in nearest]
-            best = sorted(best)[:rows]
+    blocks = [
+        (_distance_of(piece, block, clock, value), number, block)
+        for number, piece in enumerate(pieces)
+        if clock in piece.columns
+        for block in _blocks(piece)
+    ]
+    for least, number, block in sorted(blocks):  # nearest first: of a long run two or three are read
+        if len(best) == rows and least > best[-1][0]:
+            break
+        piece = pieces[number]
+        part = piece.read([clock] if everything else [clock, "time", *IDENTITY], None if block < 0 else [block])
+        readings, valid = to_numpy(part[clock])
+        kept = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
+        if not everything:
+            mask = chosen(identity(part, piece.meta), run.history, run.attempts)
+            kept = kept if mask is None else kept & mask
+        places = np.flatnonzero(kept)
+        distances = np.abs(readings[places].astype(np.float64) - value)
+        best += [(float(distances[i]), number, block, int(places[i])) for i in _smallest(distances, rows).tolist()]
+        best = sorted(best)[:rows]
 
     def pick(piece: Piece) -> pa.Table | None:
         mine: dict[int, list[int]] = {}
@@ -63,6 +66,16 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         return join_tables(found) if found else None
 
     return read_table(table, pieces, run.clocks, run.history, run.attempts, pick)
+
+
+def _smallest(distances: NDArray, rows: int) -> NDArray:
+    """Where the `rows` smallest are, smallest first and of equals the first first; without sorting all of them."""
+    if rows < 1:
+        return np.zeros(0, dtype=np.int64)
+    places = np.arange(len(distances))
+    if len(distances) > rows:
+        places = np.flatnonzero(distances <= np.partition(distances, rows - 1)[rows - 1])
+    return places[np.argsort(distances[places], kind="stable")[:rows]]
 
 
 def _blocks(piece: Piece) -> list[int]:
@@ -144,7 +157,7 @@ def nearest_rows(
             found[name] = _values_at(table, clock, readings, known, value, clocks)
             continue
         distance = np.abs(readings[known].astype(np.float64) - value)
-        nearest = known[np.sort(np.argsort(distance, kind="stable")[:rows])]
+        nearest = known[np.sort(_smallest(distance, rows))]
         found[name] = take_table(table, nearest)
     return {name: table for name, table in found.items() if table.num_rows}
 
@@ -160,7 +173,8 @@ def _values_at(
         cells, valid = to_numpy(table[name])
         there = before if valid is None else before[valid[before]]
         if len(there):
-            row = int(there[np.lexsort((there, readings[there]))[-1]])
+            own = readings[there]
+            row = int(there[np.flatnonzero(own == own.max())[-1]])
             keys.append(name)
             values.append(float(cells[row]))
             rows.append(row)
