@@ -51,6 +51,8 @@ __all__ = [
     "path_of",
     "read",
     "results",
+    "say_summary",
+    "summary_of_others",
     "take_edits",
     "write",
 ]
@@ -419,6 +421,36 @@ def follow_summary(summary: dict[str, Any], mark: Mapping[str, Any]) -> None:
         summary.update(values)
     for key in gone if isinstance(gone, list) else ():
         summary.pop(str(key), None)
+
+
+def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str, list[Any]]) -> None:
+    """Leave what a writer other than the main one says of the run: {key: [unix ns, value]}, [unix ns] for a key gone.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    place = os.path.join(folder, "data", "summary")
+    os.makedirs(place, exist_ok=True)
+    files.write_json(os.path.join(place, f"{writer}.json"), words)
+
+
+def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
+    """The newest words of writers other than the main one, key by key, of those said after a moment."""
+    place = os.path.join(folder, "data", "summary")
+    newest: dict[str, list[Any]] = {}
+    try:
+        names = sorted(os.listdir(place))
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return newest
+    for name in names:
+        for key, word in files.read_json(os.path.join(place, name)).items() if name.endswith(".json") else ():
+            if not isinstance(word, list) or len(word) not in (1, 2) or type(word[0]) is not int:
+                continue  # a stranger's
+            if word[0] > max(since_ns, newest.get(key, [0])[0]):
+                newest[key] = word
+    return newest
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -88,3 +88,34 @@ def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None
     run.finish()
     assert run.book.metrics(["eval/x"])["env_step"].to_pylist() == [3]
     assert (run.book.status, run.book.config) == ("finished", {"lr": 1})
+
+
+ATTACHED = (
+    "import os, signal, sys, rollbook\n"
+    "run = rollbook.attach(sys.argv[1])\n"
+    "run.summary.update({'worker': 7, 'best': 2, 'odd': 1}); del run.summary['odd']\n"
+    "if sys.argv[2] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
+)
+
+
+@pytest.mark.parametrize("how", ["ended", "killed"])
+def test_what_another_process_says_in_the_summary_is_the_runs_also_when_it_is_killed(start: Start, how: str) -> None:
+    run = start()
+    run.summary.update({"best": 1, "own": 3, "odd": 0})
+    subprocess.run([sys.executable, "-c", ATTACHED, str(run.folder), how], timeout=600, check=False)
+    said = {"best": 2, "own": 3, "worker": 7}
+    assert said.items() <= run.book.summary.items()
+    run.hear_of_others()
+    assert run.summary == said
+    run.summary["best"] = 5  # the newer word stays
+    run.finish()
+    assert {**said, "best": 5}.items() <= run.book.summary.items()
+    assert "odd" not in run.book.summary
+
+
+def test_what_another_process_says_after_the_end_is_read_and_goes_on_with_a_resume(start: Start) -> None:
+    run = start()
+    run.summary["best"] = 1
+    run.finish()
+    subprocess.run([sys.executable, "-c", ATTACHED, str(run.folder), "ended"], timeout=600, check=True)
+    assert {"best": 2, "worker": 7}.items() <= run.book.summary.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from rollbook import manifest
@@ -24,6 +25,7 @@ class MarkedRun(Protocol):
     """The part of `Book` that the marks ask for."""
 
     files: RunFiles
+    path: Path
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -37,7 +39,11 @@ def summary_of(book: MarkedRun) -> dict[str, Any]:
     """The summary as the run's newest words have it."""
     fields = book.info
     summary: dict[str, Any] = dict(fields["summary"])
-    if "last" in manifest.newest(fields):  # it wrote run.json after its last mark
+    newest = manifest.newest(fields)
+    if "last" in newest:  # it wrote run.json after its last mark; only other writers may have had later words
+        since = newest["last"] if type(newest["last"]) is int else 0
+        for key, word in manifest.summary_of_others(book.path, since).items():
+            manifest.follow_summary(summary, {"values": {key: word[1]}} if len(word) == 2 else {"gone": [key]})
         return summary
     for mark in all_marks(book):
         if mark["mark"] == "summary":

@@ -77,6 +77,8 @@ class Run(Scope):
         self.asides = 0
         self._troubles_seen: tuple[int, dict[str, int]] = (0, {})
         self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
+        self._summary_words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
+        self._summary_begun, self._others_stamp = time.time_ns(), 0
         # A resumed run's open windows are read back when they are first asked for, or by a restore.
         self._windows_due = writer.main and writer.attempt > 1
         self.turns = 1 if self._windows_due else 0
@@ -439,6 +441,8 @@ class Run(Scope):
             if repr(config) != repr(self.about.get("config")):  # also something deep inside of it
                 self.config_changed = True
             self.about["config"] = config
+        self.hear_of_others()
+        self.page_due = False
         self.about["summary"] = {}
         if self.summary:
             from rollbook.capture.origin.config import plain
@@ -533,7 +537,35 @@ class Run(Scope):
             self._summary_said.pop(key, None)
         self.writer.frame({"mark": "summary", "values": values, "gone": gone})
         self.asides += 1
+        now = time.time_ns()
+        self._summary_words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
+        if not self.writer.main:
+            manifest.say_summary(self._folder, self.writer.id, self._summary_words)
         self.page_due = True
+
+    def hear_of_others(self) -> None:
+        """Take into the main writer's summary what other processes of the run said since; of two words the newer."""
+        if not self.writer.main:
+            return
+        try:
+            stamp = os.stat(os.path.join(self._folder, "data", "summary")).st_mtime_ns
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
+            return
+        if stamp == self._others_stamp:
+            return
+        for key, word in manifest.summary_of_others(self._folder, self._summary_begun).items():
+            if word[0] > self._summary_words.get(key, [0])[0]:
+                self._summary_words[key] = word
+                if len(word) == 2:
+                    dict.__setitem__(self.summary, key, word[1])
+                    self._summary_said[key] = word[1]
+                else:
+                    dict.pop(self.summary, key, None)
+                    self._summary_said.pop(key, None)
+                self.page_due = True
+        self._others_stamp = stamp
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.

@@ -107,6 +107,7 @@ class Ticker(threading.Thread):
             config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
             write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
             run.page_due = True
+        run.hear_of_others()
         if run.page_due and run.writer.main and not run.writer.fenced and not run.writer.closed:
             run.write_about()
 
