@@ -34,6 +34,7 @@ from rollbook.adapters.sb3 import (  # noqa: E402
     write_monitor,
 )
 from rollbook.book.book import Book  # noqa: E402
+from rollbook.capture.gym import RecordEpisodes  # noqa: E402
 
 ALGORITHMS: dict[str, Any] = {
     "PPO": ("CartPole-v1", 1536, {"n_steps": 256, "n_epochs": 2}, {}),
@@ -134,6 +135,29 @@ def test_episodes_agree_with_the_monitor_files(vector: Any, run: Any, own_place:
     assert [row["env_step"] for row in episodes] == [400, 400, 800, 800]
     if vector is DummyVecEnv:  # the Monitor is in this process: all digits
         assert [[row["return"] for row in episodes if row["env_index"] == i] for i in range(2)] == exact
+
+
+@pytest.mark.parametrize("vector", [DummyVecEnv, SubprocVecEnv])
+def test_episodes_that_a_wrapper_inside_records_do_not_stand_twice(vector: Any, run: Any) -> None:
+    def recorded() -> Any:
+        return RecordEpisodes(gymnasium.make("Pendulum-v1"), run.scope("train"))
+
+    def bare() -> Any:
+        return gymnasium.make("Pendulum-v1")
+
+    env = vector([recorded, bare])
+    model = make("PPO", env, n_steps=200)
+    evaluate = EvalCallback(
+        NativeMonitor(RecordEpisodes(gymnasium.make("Pendulum-v1"), run.scope("test"))),
+        n_eval_episodes=2,
+        eval_freq=200,
+        verbose=0,
+    )
+    model.learn(400, callback=CallbackList([RollbookCallback(run), evaluate]))
+    env.close()
+    episodes = run.book.episodes().to_pylist()
+    assert [row["scope"].partition("/")[0] for row in episodes].count("train") == 2
+    assert [row["scope"].partition("/")[0] for row in episodes].count("test") == 2
 
 
 def test_returns_are_those_before_normalisation(run: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 TYPE_CHECKING = False
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["EpisodeTracker", "find_monitors", "watch_evaluation"]
+__all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "watch_evaluation"]
 
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
@@ -28,6 +29,22 @@ def find_monitors(env: Any) -> list[Any]:
             inner = getattr(inner, "env", None)
         monitors.append(monitor)
     return monitors
+
+
+def already_recorded(env: Any, run: Any) -> list[bool]:
+    """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process."""
+    count = int(env.num_envs)
+    if "gymnasium" not in sys.modules:
+        return [False] * count
+    from rollbook.capture.gym import RecordEpisodes
+
+    wrapped = env.env_is_wrapped(RecordEpisodes)
+    inside = [i for i, is_wrapped in enumerate(wrapped) if is_wrapped]
+    nonce, answers = run.run.about.get("nonce"), [False] * count
+    if inside:
+        for i, recorded_by in zip(inside, env.get_attr("recorded_by", indices=inside), strict=True):
+            answers[i] = recorded_by == nonce
+    return answers
 
 
 class EpisodeTracker:

@@ -11,7 +11,7 @@ from functools import partial
 from rollbook.adapters import keys
 from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3 import _host
-from rollbook.adapters.sb3._episodes import EpisodeTracker, watch_evaluation
+from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 from rollbook.bill import Bill
@@ -88,6 +88,7 @@ class RollbookCallback(_Base):
         self._seen_updates = -1
         self._gradient_steps: GradientSteps | None = None
         self._tracker: EpisodeTracker | None = None
+        self._recorded_inside: list[bool] = []
         self._open_stage: Any = None
         self._best_seen: dict[int, float] = {}
 
@@ -112,6 +113,8 @@ class RollbookCallback(_Base):
         guard = self._count.guard
         guard("clocks", "reading the counters", self._start_clocks)
         self._tracker = guard("episodes", "following the environments", lambda: EpisodeTracker(self.training_env))
+        inside = guard("episodes", "looking for RecordEpisodes", lambda: already_recorded(self.training_env, self.run))
+        self._recorded_inside = inside or [False] * int(self.training_env.num_envs)
         guard("evaluation", "watching the evaluation", self._watch_evaluations)
         self._seen_updates = int(getattr(self.model, "_n_updates", 0))
 
@@ -250,7 +253,8 @@ class RollbookCallback(_Base):
     def _keep_episodes(self, ended: list[dict[str, Any]]) -> None:
         for columns in ended:
             self._episodes += 1
-            self._log_episode(self._train, columns)
+            if not self._recorded_inside[columns["env_index"]]:
+                self._log_episode(self._train, columns)
 
     def _log_episode(self, scope: Any, columns: dict[str, Any]) -> None:
         native = self.num_timesteps
@@ -284,11 +288,15 @@ class RollbookCallback(_Base):
         test = None
         for callback in self._evaluations():
             test = test or self.run.scope("test")
-            watch_evaluation(callback, partial(self._keep_evaluated, test))
+            inside = self._count.guard(
+                "episodes", "looking for RecordEpisodes", partial(already_recorded, callback.eval_env, self.run)
+            )
+            watch_evaluation(callback, partial(self._keep_evaluated, test, inside or []))
             self._best_seen[id(callback)] = float(callback.best_mean_reward)
 
-    def _keep_evaluated(self, scope: Any, columns: dict[str, Any]) -> None:
-        self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
+    def _keep_evaluated(self, scope: Any, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
+        if not any(recorded_inside[columns["env_index"] :][:1]):
+            self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
         self._count.guard("evaluation", "noting the best model", self._note_best_models)
 
     def _note_best_models(self) -> None:

@@ -83,6 +83,12 @@ class RecordEpisodes(gymnasium.Wrapper):
             )
         describe_env(env, common)
 
+    @property
+    def recorded_by(self) -> str:
+        """The nonce of the run that gets these episodes; "" if it is no run. Callbacks that see them too leave them."""
+        recorder = self.episodes.settings.recorder
+        return str(getattr(getattr(recorder, "run", recorder), "about", {}).get("nonce", ""))
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset the environment; a new episode begins."""
         result = self.env.reset(seed=seed, options=options)
