@@ -93,9 +93,8 @@ def test_what_a_machine_that_vanished_had_shipped_reads_as_a_stale_run(tmp_path,
     run.finish()
     shutil.rmtree(run.folder)
     writer = next((copy / "cartpole").rglob("writer.json"))
-    writer.write_text(
-        writer.read_text().replace('"boot_id":"', '"boot_id":"other').replace('"host":"', '"host":"other')
-    )
+    elsewhere = dict.fromkeys(("boot_id", "host", "machine", "pid_ns"), "other")
+    writer.write_text(json.dumps({**json.loads(writer.read_text()), **elsewhere}))
     place = tmp_path / "other-store"
     page = copy / "cartpole" / run.folder.name / "run.json"
     fields = manifest.read(page.parent)

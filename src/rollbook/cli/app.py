@@ -31,12 +31,12 @@ _COMMANDS = {
     "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
     "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
     "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or deserted run."),
+    "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
+    "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
     "push": ("rollbook.cli.places", "Bring a run into an object store."),
     "pull": ("rollbook.cli.places", "Bring runs out of an object store."),
     "sync": ("rollbook.cli.places", "Make a run alike here and in its place."),
-    "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
     "catalogue": ("rollbook.cli.places", "Say what a place holds, or make its catalogue again."),
-    "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
 }
 
 
