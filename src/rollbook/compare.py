@@ -902,7 +902,7 @@ def _how_sure(interval: Interval) -> str:
     if interval.is_honest:
         claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
         return f"{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
-    why = interval.reason or f"{interval.method} of so few seeds is none of {100 * interval.level:g} %"
+    why = interval.reason or f"{interval.method} of so few seeds does not hold at {100 * interval.level:g} %"
     return f"no interval, n = {interval.n}: {why}"
 
 

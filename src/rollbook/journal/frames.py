@@ -376,7 +376,7 @@ def _from_ext(code: int, data: memoryview) -> Any:
     if code == BIG_INT:
         digits = raw[1:] if raw[:1] == b"-" else raw
         if not digits.isdigit() or len(digits) > _MOST_DIGITS:
-            raise Damaged(f"a frame holds an integer of {len(digits)} characters that is none")
+            raise Damaged(f"a frame holds an integer of {len(digits)} characters that is not one")
         return int(raw)
     if code != ARRAY:
         return raw

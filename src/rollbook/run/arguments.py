@@ -226,4 +226,4 @@ def _plain(value: Any) -> Any:
         return os.fsdecode(value)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is none")
+    raise TypeError(f"a {type(value).__name__} is not plain data")

@@ -124,7 +124,7 @@ class EpisodeAuditor:
         self.differences += 1
         message = (
             f"stepped on after the end: environment {env_index} was stepped after episode {episode_id} had ended, "
-            "without a reset; what comes then is no episode"
+            "without a reset; what comes then is not an episode"
         )
         evidence = {"episode_id": episode_id, "env_index": env_index}
         self._alert({"wrong": "stepped on after the end", **evidence}, message, "the loop")
