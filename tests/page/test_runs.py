@@ -55,3 +55,16 @@ def test_an_empty_folder_says_how_it_fills(page: Any, serve: Any, tmp_path: Path
     page.open(serve(tmp_path / "runs"))
     page.tab.get_by_text(re.compile("No runs in .* yet")).wait_for()
     assert "rollbook.init" in page.tab.locator("pre").inner_text()
+
+
+def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, serve: Any, recorded: Path) -> None:
+    asked: list[str] = []
+    page.tab.on("request", lambda request: "/cause?" in request.url and asked.append(request.url))
+    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    page.tab.locator("#cause .causehead h2").wait_for()
+    page.tab.locator("#cause section").nth(1).wait_for()
+    page.settled()
+    assert len(asked) == 1
+    assert page.errors == []

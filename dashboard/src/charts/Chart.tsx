@@ -30,6 +30,7 @@ export interface ChartProps {
   /** Names beside the values under the cursor: for charts whose lines no table names. */
   named?: boolean;
   onPick?: (line: Line, x: number) => void;
+  onForesee?: (line: Line, x: number) => void;
   onPlot?: (plot: Plot | null) => void;
   tools?: ComponentChildren;
   note?: ComponentChildren;
@@ -51,6 +52,7 @@ export function Chart(props: ChartProps) {
     let later: ReturnType<typeof setTimeout> | undefined;
     const made = new Plot(root.current as HTMLElement, props.hub, look, {
       pick: (line, x) => now.current.onPick?.(line, x),
+      foresee: (line, x) => now.current.onForesee?.(line, x),
       read: (x, hovered) => {
         figure.current?.classList.toggle("here", hovered && x !== null);
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.

@@ -87,6 +87,7 @@ export function hold(plot: Plot): () => void {
       return;
     }
     const hit = plot.nearest(event.clientX, event.clientY);
+    if (hit) plot.events.foresee?.(hit.line, hit.x);
     if (hit && plot.events.pick) waiting = setTimeout(() => plot.events.pick?.(hit.line, hit.x), 180);
   };
   let waiting: ReturnType<typeof setTimeout> | undefined;

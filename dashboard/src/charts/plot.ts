@@ -22,6 +22,8 @@ export interface PlotData {
 export interface PlotEvents {
   /** A click that was not a drag: the nearest line and the x of its point. */
   pick?: ((line: Line, x: number) => void) | undefined;
+  /** A pointer went up that may become a click: it may still be half of a double click. */
+  foresee?: ((line: Line, x: number) => void) | undefined;
   /** The values under the cursor changed. */
   read?: ((x: number | null, hovered: boolean) => void) | undefined;
 }

@@ -65,6 +65,7 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
       <Chart
         hub={hub} title={short} scope={scope} soft={soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
         xKind={kindOf(desk.axis.value)} xName={desk.axisName.value} big={big ?? false} note={note}
+        onForesee={(line: Line, x: number) => desk.foresee?.(line, x, name)}
         onPick={(line: Line, x: number) => desk.pick?.(line, x, name)}
         onPlot={(made) => { plot.current = made; }}
         tools={<>{tools}<ChartMenu name={name} plot={plot} desk={desk} /></>}

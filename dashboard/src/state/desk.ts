@@ -22,6 +22,7 @@ export interface Desk {
   marks: ReadonlySignal<Map<string, Mark[]>>;
   look: ReadonlySignal<Look>;
   pick?: (line: Line, x: number, key: string) => void;
+  foresee?: (line: Line, x: number, key: string) => void;
 }
 
 export const DeskContext = createContext<Desk | null>(null);

@@ -12,6 +12,7 @@ import { clock } from "../../data/numbers.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { deskOf, DeskContext, runOf } from "../../state/desk.ts";
 import { useHands } from "../../state/hands.ts";
+import { causeOf } from "../../state/foreseen.ts";
 import { source } from "../../state/here.ts";
 import { go } from "../../state/address.ts";
 import { axisName, marks } from "../runs/charts.ts";
@@ -41,8 +42,7 @@ export function Cause() {
     return () => before?.focus?.();
   }, []);
   const answer = useAnswer(point && `${point.run} ${point.x} ${point.at} ${point.key} ${window.value}`, () => {
-    const { run, x, at, key } = point as Point;
-    return source.cause(run, x, at, key, window.value);
+    return causeOf(point as Point, window.value);
   });
   useHands(() => [
     { keys: ["ArrowLeft"], shown: "←", what: "previous row", act: () => { if (point) void step(point, -1); } },

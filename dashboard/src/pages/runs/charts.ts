@@ -7,6 +7,7 @@ import type { Mark } from "../../charts/model.ts";
 import { pattern, sections, tellingFew } from "../../data/keys.ts";
 import { runOf, type Desk } from "../../state/desk.ts";
 import { Feed } from "../../state/feed.ts";
+import { foresee } from "../../state/foreseen.ts";
 import { source } from "../../state/here.ts";
 import { hear, reborn, watch } from "../../state/live.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
@@ -63,6 +64,12 @@ async function askKeys(runs: string[]): Promise<void> {
 export const desk: Desk = {
   hub, feed, entities, axis, axisName, marks,
   look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value })),
+  foresee: (line, x, key) => {
+    const hit = runOf(entities.peek(), line);
+    if (!hit) return;
+    foresee({ run: hit.run, x: axis.peek(), at: x, key });
+    void import("../cause/Cause.tsx"); // its code comes while the answer does
+  },
   pick: (line, x, key) => {
     const hit = runOf(entities.peek(), line);
     if (hit) view.sayCause({ run: hit.run, x: axis.peek(), at: x, key });
