@@ -102,7 +102,7 @@ _SHEET = (
     "h1{font-size:22px;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:16px;margin:32px 0 8px}"
     "p,li{color:var(--rb-ink-2);overflow-wrap:anywhere}ul{padding-left:18px}"
     ".verdict{font-size:18px;color:var(--rb-ink);margin:16px 0}"
-    "figure{margin:12px 0 20px}figure svg{width:100%;height:auto;display:block}"
+    "figure{margin:20px 0}figure svg{width:100%;height:auto;display:block}"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:12.5px;font-variant-numeric:tabular-nums}"
     "th,td{text-align:left;padding:4px 12px 4px 0;border-bottom:1px solid var(--rb-grid);white-space:nowrap}"
     "th{color:var(--rb-ink-3);font-weight:600}.n{text-align:right}"

@@ -64,7 +64,8 @@ def write(
 def _run(book: Book, keys: list[str], x: str | None) -> Page:
     info = book.info
     page = Page(f"{book.project}/{book.name}")
-    page.text(f"{book.status}; id {book.id}; seed {book.seed}; begun {_when(info.get('created'))}; written {_when()}.")
+    seed = "no seed" if book.seed is None else f"seed {book.seed}"
+    page.text(f"{book.status}; id {book.id}; {seed}; begun {_when(info.get('created'))}; written {_when()}.")
     keys = keys or _shown_keys(book)
     for key in keys:
         page.text(key, "h2")
