@@ -210,3 +210,21 @@ def test_a_driver_that_dies_leaves_every_row_of_its_actors(nodes: dict[str, Any]
     wait_until(lambda: all(is_alive_on("near", page) is False for page in _pages(Path(folder), "near")))
     assert sorted(book.metrics(["x"])["x"].to_pylist()) == [float(i) for i in range(int(n))]
     assert book.status == "crashed"
+
+
+def score_of(book: Any) -> tuple[int, str]:
+    return int(book.seed), ray.get_runtime_context().get_node_id()
+
+
+def test_a_function_over_many_runs_and_a_dataset_of_them(nodes: dict[str, Any], tmp_path: Path) -> None:
+    for seed in range(3):
+        with rollbook.init("p", "n", seed=seed, dir=tmp_path, sinks=[], keeper="inline") as run:
+            for i in range(4):
+                run.log({"loss": float(i)}, env_step=i)
+    runs = rollbook.open(tmp_path)
+    answers = runs.map(score_of, on="ray", workers=2)
+    assert sorted(seed for seed, _node in answers.values) == [0, 1, 2]
+    pytest.importorskip("ray.data")
+    data = runs.to_ray("metrics")
+    rows = [row for row in data.take_all() if row["loss"] is not None]
+    assert sorted((row["run_seed"], row["loss"]) for row in rows) == [(s, float(i)) for s in range(3) for i in range(4)]

@@ -20,7 +20,9 @@ from rollbook.keeper.main import Keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType
+    from typing import Any
 
 __all__ = ["ManyRuns"]
 
@@ -41,11 +43,12 @@ _GRID_SECONDS = 0.1
 class _Kept:
     """One run and what is known of it."""
 
-    __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp")
+    __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp", "watched")
 
     def __init__(self, keeper: Keeper, door: str, stamp: tuple[int, int]) -> None:
         self.keeper, self.door, self.stamp = keeper, door, stamp
         self.due, self.busy, self.rung, self.faults = 0.0, False, False, 0
+        self.watched: frozenset[int] = frozenset()
 
 
 class ManyRuns:
@@ -72,6 +75,8 @@ class ManyRuns:
         self._looked_at_doors = -1e9
         self._alone_since: float | None = None
         self._read = self._write = -1
+        self._poll: Any = None
+        self._owners: dict[int, _Kept] = {}
         self._stretch, self._spent, self._spent_since = 1.0, 0.0, time.monotonic()
         self.listens = True  # to signals: not where it runs in a process of somebody else's
         self.steps = self.peeks = self.promotions = 0
@@ -93,7 +98,11 @@ class ManyRuns:
         return True
 
     def _listen(self) -> None:
+        import select
+
         self._read, self._write = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(self._read, select.POLLIN)
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         if not self.listens:
@@ -145,7 +154,7 @@ class ManyRuns:
         keeper, now = kept.keeper, time.monotonic()
         if not kept.rung and keeper.rests():
             self.peeks += 1
-            self._plan(kept, now + 1.0)
+            self._plan(kept, -(-(now + 0.5) // 1.0))  # all such looks are taken in one go, each full second
             return True
         kept.rung, kept.busy = False, True
         self.steps += 1
@@ -172,9 +181,24 @@ class ManyRuns:
                 self._let_go(kept)
             else:
                 self._plan(kept, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
+            self._watch(kept, () if pause is None else keeper.filenos())
         if not leads:
             self._wake()  # the leader may be asleep, and does not know when this run is due
         return leads
+
+    def _watch(self, kept: _Kept, descriptors: Iterable[int]) -> None:
+        """Wake up when one of these becomes readable, and no longer for those that were watched before."""
+        import select
+
+        new = frozenset(descriptors)
+        for fd in kept.watched - new:
+            if self._owners.get(fd) is kept:
+                del self._owners[fd]
+                self._poll.unregister(fd)
+        for fd in new:  # also a known number: it may have been closed, and be another process's now
+            self._poll.register(fd, select.POLLIN)
+            self._owners[fd] = kept
+        kept.watched = new
 
     def _how_rarely(self) -> float:
         """1.0: each second, as a keeper of one run looks; more where there are so many that it would cost too much."""
@@ -215,7 +239,9 @@ class ManyRuns:
                 if not kept.busy:
                     self._plan(kept, now)
         for door in [door for door, kept in self._runs.items() if door not in present and not kept.busy]:
-            self._runs.pop(door).keeper.leave()  # somebody wants a keeper of its own for it
+            kept = self._runs.pop(door)
+            self._watch(kept, ())
+            kept.keeper.leave()  # somebody wants a keeper of its own for it
 
     def _has_left(self, now: float) -> bool:
         """Leave, if there was nothing to do for a while and nobody knocks at the last moment."""
@@ -238,19 +264,14 @@ class ManyRuns:
         until = min(self._looked_at_doors + _DOORS_SECONDS, self._due[0][0] if self._due else now + _DOORS_SECONDS)
         if not self._runs:
             until = min(until, now + _LINGER_SECONDS / 4)
-        poller = select.poll()
-        poller.register(self._read, select.POLLIN)
-        owners: dict[int, _Kept] = {}
-        for kept in self._runs.values():
-            if not kept.busy:
-                for fd in kept.keeper.filenos():
-                    owners[fd] = kept
-                    poller.register(fd, select.POLLIN)
-        for fd, event in poller.poll(max(0.0, until - now) * 1000):
+        for fd, event in self._poll.poll(max(0.0, until - now) * 1000):
             if fd == self._read:
                 self._hear()
-            elif event & (select.POLLIN | select.POLLHUP) and fd in owners:  # a writer has ended
-                kept = owners[fd]
+                continue
+            self._poll.unregister(fd)  # heard; the step that follows says what is to be watched from then on
+            kept = self._owners.pop(fd, None)
+            if kept is not None and event & (select.POLLIN | select.POLLHUP):  # a writer has ended
+                kept.watched -= {fd}
                 kept.rung = True
                 self._plan(kept, time.monotonic())
 
