@@ -429,14 +429,14 @@ def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str,
     Raises:
       OSError: it cannot be written.
     """
-    place = os.path.join(folder, "data", "summary")
+    place = os.path.join(folder, "data", "keeper", "summary")
     os.makedirs(place, exist_ok=True)
     files.write_json(os.path.join(place, f"{writer}.json"), words)
 
 
 def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
     """The newest words of writers other than the main one, key by key, of those said after a moment."""
-    place = os.path.join(folder, "data", "summary")
+    place = os.path.join(folder, "data", "keeper", "summary")
     newest: dict[str, list[Any]] = {}
     try:
         names = sorted(os.listdir(place))

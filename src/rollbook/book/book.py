@@ -41,7 +41,7 @@ from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
-from rollbook.book.tables import binned, read_metrics_rows, read_table
+from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.foreign import is_foreign
 from rollbook.journal.reader import JournalReader
@@ -619,6 +619,10 @@ class Book:
 
     def _no_table(self, name: str) -> str:
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
+
+    def count(self, table: str, attempts: Attempts = "effective") -> int:
+        """How many rows `table(name)` has; 0 for a table that there is not. Reads their identity at most."""
+        return self.files.read([table], lambda found: count_rows(found[table], self.context(found[table], attempts)))
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
         """What the rooms of the store need to know beside the rows; not for users."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.axis import in_order
+from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.describe import histogram_of
@@ -18,7 +19,7 @@ from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import RESERVED
 from rollbook.tables import table_of
 
-__all__ = ["binned", "read_metrics_rows", "read_table"]
+__all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 
 NDArray = npt.NDArray[Any]
 
@@ -61,6 +62,25 @@ def read_table(
         if column not in table.column_names and f"value/{column}" not in table.column_names:
             table = table.append_column(column, pa.nulls(table.num_rows, kind))
     return in_order(_tidy(table, clocks), None)
+
+
+def count_rows(pieces: Pieces, run: Context) -> int:
+    """How many chosen rows a table has; of sealed parts that count whole, nothing is read. Not for checkpoints."""
+    everything = run.history.chooses_all(run.attempts)
+    count = 0
+    for piece in pieces:
+        if everything and not piece.is_long:
+            count += piece.rows
+            continue
+        table = identity(piece.read(["time", *IDENTITY]), piece.meta)
+        mask = None if everything else chosen(table, run.history, run.attempts)
+        if mask is not None and not mask.all():
+            table = take_table(table, np.flatnonzero(mask))
+        # Of a rare row, a line a key.
+        which = ("writer", "lane", "seq", "index")
+        cells = [table[name].to_pylist() for name in which if piece.is_long and name in table.column_names]
+        count += len(set(zip(*cells, strict=True))) if cells else table.num_rows
+    return count
 
 
 def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray:

@@ -117,10 +117,10 @@ def _rank(key: str) -> tuple[bool, str]:
 
 
 def _rows(book: Book, table: str) -> int:
-    rows = book.table(table)
-    if table == "checkpoints" and rows.num_rows:  # a row for each word about one: saved, no longer kept
-        return len(set(rows.column("checkpoint_id").to_pylist()))
-    return int(rows.num_rows)
+    if table != "checkpoints":
+        return book.count(table)
+    rows = book.table(table)  # a row for each word about one: saved, no longer kept
+    return len(set(rows.column("checkpoint_id").to_pylist())) if rows.num_rows else 0
 
 
 @click.command()

@@ -548,7 +548,7 @@ class Run(Scope):
         if not self.writer.main:
             return
         try:
-            stamp = os.stat(os.path.join(self._folder, "data", "summary")).st_mtime_ns
+            stamp = os.stat(os.path.join(self._folder, "data", "keeper", "summary")).st_mtime_ns
         except OSError as raised:
             if is_foreign(raised):
                 raise
