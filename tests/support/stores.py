@@ -73,7 +73,7 @@ class Azurite:
 
     def __init__(self, program):
         self.process = subprocess.Popen(
-            [program, "--inMemoryPersistence", "--skipApiVersionCheck", "--blobPort", "0"],
+            [program, "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort", "0"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         self.url = ""
@@ -81,7 +81,7 @@ class Azurite:
             line = self.process.stdout.readline()
             if not line:
                 raise RuntimeError("azurite did not start")
-            if "listening" in line and "http" in line:
+            if "listens on http" in line or "listening at http" in line:
                 self.url = line[line.index("http") :].strip()
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
