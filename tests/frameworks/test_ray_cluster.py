@@ -205,7 +205,7 @@ def test_a_driver_that_dies_leaves_every_row_of_its_actors(nodes: dict[str, Any]
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
-    folder, n = done.stdout.split()
+    folder, n = done.stdout.splitlines()[-1].split()  # Ray says things of its own before
     book = Book(folder)
     wait_until(lambda: all(is_alive_on("near", page) is False for page in _pages(Path(folder), "near")))
     assert sorted(book.metrics(["x"])["x"].to_pylist()) == [float(i) for i in range(int(n))]
@@ -216,15 +216,21 @@ def score_of(book: Any) -> tuple[int, str]:
     return int(book.seed), ray.get_runtime_context().get_node_id()
 
 
-def test_a_function_over_many_runs_and_a_dataset_of_them(nodes: dict[str, Any], tmp_path: Path) -> None:
+def three_runs(tmp_path: Path) -> Any:
     for seed in range(3):
         with rollbook.init("p", "n", seed=seed, dir=tmp_path, sinks=[], keeper="inline") as run:
             for i in range(4):
                 run.log({"loss": float(i)}, env_step=i)
-    runs = rollbook.open(tmp_path)
-    answers = runs.map(score_of, on="ray", workers=2)
+    return rollbook.open(tmp_path)
+
+
+def test_a_function_over_many_runs_is_called_in_the_cluster(nodes: dict[str, Any], tmp_path: Path) -> None:
+    answers = three_runs(tmp_path).map(score_of, on="ray", workers=2)
     assert sorted(seed for seed, _node in answers.values) == [0, 1, 2]
+
+
+def test_a_table_of_many_runs_is_a_dataset(nodes: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("ray.data")
-    data = runs.to_ray("metrics")
+    data = three_runs(tmp_path).to_ray("metrics")
     rows = [row for row in data.take_all() if row["loss"] is not None]
     assert sorted((row["run_seed"], row["loss"]) for row in rows) == [(s, float(i)) for s in range(3) for i in range(4)]

@@ -33,16 +33,19 @@ def whereabouts() -> dict[str, Any]:
     if ray is not None:
         try:
             if ray.is_initialized():
-                found["ray"] = _in_ray(ray.get_runtime_context())
+                found["ray"] = _in_ray(ray, ray.get_runtime_context())
         except Exception as err:  # a Ray that is being shut down, or another release
             if is_foreign(err):
                 raise
     return found
 
 
-def _in_ray(context: Any) -> dict[str, Any]:
-    actor = context.get_actor_id()
+def _in_ray(ray: Any, context: Any) -> dict[str, Any]:
     told = {"node": context.get_node_id(), "job": context.get_job_id()}
+    mode = getattr(getattr(context, "worker", None), "mode", None)
+    if mode is not None and mode != getattr(ray, "WORKER_MODE", mode):
+        return told  # the driver: asked for its actor, Ray would print a warning
+    actor = context.get_actor_id()
     if actor:
         told |= {
             "actor": actor,
