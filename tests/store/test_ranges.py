@@ -115,6 +115,6 @@ def test_counting_rows_agrees_with_the_tables_also_after_a_rewind_and_with_rare_
         for attempts in ("effective", "all"):
             for table in ("metrics", "episodes", "text", "samples"):
                 before = run.book.table(table, attempts).num_rows
-                count = run.book.count(table, attempts)  # a live run's own thread may log what rollbook costs
+                count = run.book.row_count(table, attempts)  # a live run's own thread may log what rollbook costs
                 assert before <= count <= run.book.table(table, attempts).num_rows, (state, attempts, table)
         run.finish()

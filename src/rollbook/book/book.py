@@ -620,7 +620,7 @@ class Book:
     def _no_table(self, name: str) -> str:
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
 
-    def count(self, table: str, attempts: Attempts = "effective") -> int:
+    def row_count(self, table: str, attempts: Attempts = "effective") -> int:
         """How many rows `table(name)` has; 0 for a table that there is not. Reads their identity at most."""
         return self.files.read([table], lambda found: count_rows(found[table], self.context(found[table], attempts)))
 

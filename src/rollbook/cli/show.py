@@ -118,7 +118,7 @@ def _rank(key: str) -> tuple[bool, str]:
 
 def _rows(book: Book, table: str) -> int:
     if table != "checkpoints":
-        return book.count(table)
+        return book.row_count(table)
     rows = book.table(table)  # a row for each word about one: saved, no longer kept
     return len(set(rows.column("checkpoint_id").to_pylist())) if rows.num_rows else 0
 

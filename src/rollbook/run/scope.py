@@ -35,7 +35,16 @@ _ROWS_PER_FRAME = 65_536
 _INTERNAL = frozenset(
     (
         *("about", "address", "config_changed", "count", "media", "open_scope", "samples", "scope_name", "store_of"),
-        *("asides", "episodes_before", "episodes_of", "era", "formatted_config", "hear_of_sinks", "page_due"),
+        *(
+            "asides",
+            "episodes_before",
+            "episodes_of",
+            "era",
+            "formatted_config",
+            "hear_of_others",
+            "hear_of_sinks",
+            "page_due",
+        ),
         *("tokens", "turns", "write_about", "writer"),
     )
 )
