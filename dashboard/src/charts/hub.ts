@@ -19,6 +19,7 @@ export interface Follower {
 }
 
 const REST = 110;
+const ANEW = 120; // ms
 
 export class Hub {
   /** What is shown at rest; null is the whole range. Pages read and write it (the address, the server's rows). */
@@ -31,6 +32,7 @@ export class Hub {
   private now: View | null = null;
   private moved: Follower | null = null;
   private frame = 0;
+  private drew = 0;
   private rest: ReturnType<typeof setTimeout> | undefined;
   private pointed: { x: number | null; by: Follower | null } | null = null;
 
@@ -57,7 +59,7 @@ export class Hub {
     return all && all.x1 > all.x0 ? all : all ? { x0: all.x0 - 0.5, x1: all.x1 + 0.5 } : null;
   }
 
-  /** Moves all charts in the next frame; `by` is drawn exactly, the others are stretched until the hand rests. */
+  /** Moves all charts in the next frame; `by` is drawn exactly every few frames, the others when the hand rests. */
   move(view: View, by: Follower | null): void {
     const whole = this.whole();
     const least = Math.max(Math.abs(view.x0), Math.abs(view.x1)) * 1e-9;
@@ -127,7 +129,11 @@ export class Hub {
     }
     if (this.now === null) return;
     this.frames++;
-    for (const follower of this.followers) if (follower.visible()) follower.show(this.now, follower === this.moved);
+    // The chart in the hand is drawn anew a few times a second and stretched like the others in between: drawing ten
+    // runs costs more than a frame has.
+    const fresh = performance.now() - this.drew > ANEW;
+    if (fresh) this.drew = performance.now();
+    for (const follower of this.followers) if (follower.visible()) follower.show(this.now, fresh && follower === this.moved);
   }
 
   private settle(): void {
