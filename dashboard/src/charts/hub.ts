@@ -19,7 +19,7 @@ export interface Follower {
 }
 
 const REST = 110;
-const ANEW = 120; // ms
+const ANEW = 6; // frames
 
 export class Hub {
   /** What is shown at rest; null is the whole range. Pages read and write it (the address, the server's rows). */
@@ -32,7 +32,6 @@ export class Hub {
   private now: View | null = null;
   private moved: Follower | null = null;
   private frame = 0;
-  private drew = 0;
   private rest: ReturnType<typeof setTimeout> | undefined;
   private pointed: { x: number | null; by: Follower | null } | null = null;
 
@@ -129,10 +128,9 @@ export class Hub {
     }
     if (this.now === null) return;
     this.frames++;
-    // The chart in the hand is drawn anew a few times a second and stretched like the others in between: drawing ten
-    // runs costs more than a frame has.
-    const fresh = performance.now() - this.drew > ANEW;
-    if (fresh) this.drew = performance.now();
+    // The chart in the hand is drawn anew every few frames and stretched like the others in between: drawing ten runs
+    // costs more than a frame has.
+    const fresh = this.frames % ANEW === 0;
     for (const follower of this.followers) if (follower.visible()) follower.show(this.now, fresh && follower === this.moved);
   }
 
