@@ -72,6 +72,32 @@ def test_a_summary_survives_several_killed_lives_and_the_sealing_of_each(root: P
     assert rollbook.open(root)[0].summary.items() >= {"best": 14.0, "second": [1, 2]}.items()
 
 
+SCORED = """
+for step, score in {rows}:
+    run.log({{"test/return": score}}, env_step=step)
+"""
+
+
+def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_lives(root: Path, start: Start) -> None:
+    from rollbook.seal.folder import seal
+
+    killed(root, SCORED.format(rows=[(10, 1.0), (20, 9.0), (30, 5.0)]))
+    (book,) = rollbook.open(root)
+    assert book.summary.items() >= {"test/return.last": 5.0, "test/return.best": 9.0, "length.env_step": 30}.items()
+    seal(book.path, final=True)
+    killed(root, SCORED.format(rows=[(40, 2.0)]))
+    seal(book.path, final=True)
+    expected = {"test/return.last": 2.0, "test/return.best": 9.0, "length.env_step": 40}
+    assert rollbook.open(root)[0].summary.items() >= expected.items()
+    run = start(resume="must")
+    run.summary["test/return.best"] = "by hand"
+    run.finish()
+    (book,) = rollbook.open(root)
+    assert book.summary.items() >= {**expected, "test/return.best": "by hand"}.items()
+    (row,) = rollbook.open(root).table().to_pylist()
+    assert row["summary.test/return.last"] == 2.0 and row["summary.test/return.best"] == "by hand"
+
+
 def test_run_json_follows_the_summary_without_waiting_for_the_end(start: Start) -> None:
     run = start()
     run.summary["best"] = 3.0
