@@ -49,7 +49,7 @@ layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
 	$(BIN)/lint-imports --no-logo --config pyproject.toml
 
 pytest: $(VENV)/.has-dev  ## the tests alone
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not frameworks and not page" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
