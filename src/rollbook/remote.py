@@ -74,9 +74,8 @@ def check_remote(url: Any) -> str:
     scheme = _SCHEMES.get(match[1].lower())
     if scheme is None:
         raise BadInput(
-            f"remote={_without_secret(text)!r}: {match[1]}:// is no kind of place that is known. Use s3://, gs://, "
-            "az:// or "
-            "file://"
+            f"remote={_without_secret(text)!r}: the kind of place {match[1]}:// is not known. Use s3://, gs://, "
+            "az:// or file://"
         )
     rest = match[2]
     if scheme == "file":
@@ -85,11 +84,12 @@ def check_remote(url: Any) -> str:
     if "@" in bucket or "?" in rest or "#" in rest:
         raise BadInput(
             f"remote={_without_secret(text)!r}: an address holds no credentials or options. They come from the "
-            "environment, "
-            "as for every tool of that cloud"
+            "environment, as for every tool of that cloud"
         )
     if not _BUCKET.fullmatch(bucket):
-        raise BadInput(f"remote={text!r:.100}: {bucket!r:.60} is no name of a bucket. Write {scheme}://bucket/prefix")
+        raise BadInput(
+            f"remote={text!r:.100}: {bucket!r:.60} cannot be the name of a bucket. Write {scheme}://bucket/prefix"
+        )
     names = [name for name in prefix.split("/") if name]
     if any(name in (".", "..") or not name.isprintable() for name in names):
         raise BadInput(f"remote={text!r:.100}: the prefix holds '.', '..' or what cannot be printed")

@@ -95,7 +95,7 @@ def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_lives(root: Pat
     (book,) = rollbook.open(root)
     assert book.summary.items() >= {**expected, "test/return.best": "by hand"}.items()
     (row,) = rollbook.open(root).table().to_pylist()
-    assert row["summary.test/return.last"] == 2.0 and row["summary.test/return.best"] == "by hand"
+    assert (row["summary.test/return.last"], row["summary.test/return.best"]) == (2.0, "by hand")
 
 
 def test_run_json_follows_the_summary_without_waiting_for_the_end(start: Start) -> None:

@@ -35,7 +35,6 @@ from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
-from rollbook.book.results import results_written
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
@@ -132,6 +131,8 @@ class Book:
     @property
     def summary(self) -> dict[str, Any]:
         """What the run came to (see `book.results`), and over it what the run said of itself as a whole."""
+        from rollbook.book.results import results_written
+
         return {**results_written(self), **summary_of(self)}
 
     @property

@@ -11,20 +11,13 @@ what is new. `make` builds an importer from its name; see `protocols.Importer` f
 
 from __future__ import annotations
 
+from rollbook._lazy import attach
 from rollbook.importers._registry import GROUP, choose, make, names, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.importers._into_runs import Imported, import_runs
 
 __all__ = ["GROUP", "Imported", "choose", "import_runs", "make", "names", "summary"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("Imported", "import_runs"):
-        from rollbook.importers import _into_runs
-
-        return getattr(_into_runs, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = attach(__name__, {"rollbook.importers._into_runs": ("Imported", "import_runs")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollbook.clocks import now
+from rollbook.foreign import is_foreign
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
 from rollbook.values import devices
@@ -106,7 +107,13 @@ class DeviceValues:
         waiting = list(self._arrays)
         for array, content in zip(waiting, devices.fetch([array.value for array in waiting]), strict=True):
             if content is not None:
-                columns = {"key": [array.key], **histogram_columns(content)}
+                try:
+                    columns = {"key": [array.key], **histogram_columns(content)}
+                except Exception as err:
+                    if is_foreign(err):
+                        raise
+                    content = None  # it came, and is nothing that has a distribution
+            if content is not None:
                 payload = {**array.payload, "n": 1, "columns": columns}
                 if not self._writer.frame_once(array.receipt, payload, array.time_ns):
                     continue

@@ -18,14 +18,13 @@ from rollbook import manifest
 from rollbook.foreign import is_foreign
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
-from rollbook.protocols import Stateful, Truncatable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeGuard
 
-    from rollbook.protocols import Row, RunInfo, Sink
+    from rollbook.protocols import Row, RunInfo, Sink, Stateful, Truncatable
 
 __all__ = ["Forwarder", "replay", "run_info"]
 
@@ -106,7 +105,7 @@ class Forwarder:
 
     def is_file(self) -> bool:
         """Whether the sink writes files it can cut back: quick enough to be fed between other things."""
-        return isinstance(self._ready_sink(), Truncatable)
+        return _can_go_back(self._ready_sink())
 
     def step(self, *, flush: bool = False) -> bool:
         """Deliver what is new, if it is time.
@@ -149,7 +148,7 @@ class Forwarder:
         self._closed = True
         self._reader.close()
         if self._started and self._sink is not None:
-            if isinstance(self._sink, Truncatable) and not os.path.isdir(self._folder):
+            if _can_go_back(self._sink) and not os.path.isdir(self._folder):
                 return  # the run was removed: what a filter holds back must not bring its folder back
             try:
                 self._sink.close()
@@ -172,9 +171,9 @@ class Forwarder:
         sink = self._ready_sink()
         self._info = self._info if self._info is not None else run_info(self._folder)
         sink.open(_with_resumed(self._info, self._saved.found))
-        if isinstance(sink, Truncatable):
+        if _can_go_back(sink):
             sink.truncate(self._saved.position or {})
-        if self._saved.state is not None and isinstance(sink, Stateful):
+        if self._saved.state is not None and _has_memory(sink):
             try:
                 sink.set_state(self._saved.state)
             except Exception as err:  # its options changed with a resume: it begins afresh
@@ -212,9 +211,9 @@ class Forwarder:
         if refused and not saved.refused:
             self._say(f"refused:{self.name}", f"sink {self.name} does not take some kinds of values; they are left out")
         saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
-        if isinstance(sink, Truncatable):
+        if _can_go_back(sink):
             saved.position = dict(sink.position())
-        if isinstance(sink, Stateful):
+        if _has_memory(sink):
             saved.state = sink.state()
         try:
             saved.save()
@@ -237,7 +236,7 @@ class Forwarder:
             f"sink:{self.name}",
             f"sink {self.name} failed ({type(err).__name__}: {err}); the rows are kept and offered again",
         )
-        if self._make is not None and self._started and isinstance(self._ready_sink(), Truncatable):
+        if self._make is not None and self._started and _can_go_back(self._ready_sink()):
             # A file sink may have half of the rows in its files: begin again, cut back to where it was.
             try:
                 self._ready_sink().close()
@@ -262,7 +261,7 @@ def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4
     folder = os.path.abspath(os.fspath(run_folder))
     sink.open(run_info(folder))
     try:
-        if isinstance(sink, Truncatable):
+        if _can_go_back(sink):
             sink.truncate({})
         delivered, last = 0, ""
         with JournalReader(folder, sealed=LazySealed(folder)) as reader:
@@ -318,3 +317,15 @@ def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
     from dataclasses import replace
 
     return replace(info, resumed=resumed or info.resumed)
+
+
+def _can_go_back(sink: object) -> TypeGuard[Truncatable]:
+    from rollbook.protocols import Truncatable  # not above: who starts a keeper loads this module, and stays light
+
+    return isinstance(sink, Truncatable)
+
+
+def _has_memory(sink: object) -> TypeGuard[Stateful]:
+    from rollbook.protocols import Stateful
+
+    return isinstance(sink, Stateful)

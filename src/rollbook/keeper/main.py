@@ -271,7 +271,7 @@ class Keeper:
         self._guard("sync", lambda: self._sync(here, bool(living)))
         self._guard("plan", self._read_plan)
         self._guard("dead", lambda: self._count_the_dead(here))
-        if not here and started - self._began < _GRACE_SECONDS:
+        if not here and not self._closed and started - self._began < _GRACE_SECONDS:
             return self._next(0.05)
         if self._hurry_until is not None and started >= self._hurry_until:
             self.leave()

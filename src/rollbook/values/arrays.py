@@ -40,7 +40,7 @@ def host_tensor(value: Any) -> Any:
         value = value.cpu()
         if str(getattr(value, "dtype", "")).endswith("bfloat16") and hasattr(value, "float"):
             value = value.float()
-    elif hasattr(value, "__cuda_array_interface__") and hasattr(value, "get"):  # CuPy
+    elif hasattr(value, "get") and (hasattr(value, "__cuda_array_interface__") or hasattr(value, "device")):  # CuPy
         value = value.get()
     return value.numpy() if hasattr(value, "numpy") and not hasattr(value, "__array__") else value
 

@@ -32,10 +32,12 @@ def find_monitors(env: Any) -> list[Any]:
 
 
 def already_recorded(env: Any, run: Any) -> list[bool]:
-    """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process."""
+    """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process.
+
+    [] where no such wrapper can be."""
+    if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
+        return []
     count = int(env.num_envs)
-    if "gymnasium" not in sys.modules:
-        return [False] * count
     from rollbook.capture.gym import RecordEpisodes
 
     wrapped = env.env_is_wrapped(RecordEpisodes)

@@ -114,7 +114,7 @@ class RollbookCallback(_Base):
         guard("clocks", "reading the counters", self._start_clocks)
         self._tracker = guard("episodes", "following the environments", lambda: EpisodeTracker(self.training_env))
         inside = guard("episodes", "looking for RecordEpisodes", lambda: already_recorded(self.training_env, self.run))
-        self._recorded_inside = inside or [False] * int(self.training_env.num_envs)
+        self._recorded_inside = inside or []
         guard("evaluation", "watching the evaluation", self._watch_evaluations)
         self._seen_updates = int(getattr(self.model, "_n_updates", 0))
 
@@ -253,7 +253,7 @@ class RollbookCallback(_Base):
     def _keep_episodes(self, ended: list[dict[str, Any]]) -> None:
         for columns in ended:
             self._episodes += 1
-            if not self._recorded_inside[columns["env_index"]]:
+            if not any(self._recorded_inside[columns["env_index"] :][:1]):
                 self._log_episode(self._train, columns)
 
     def _log_episode(self, scope: Any, columns: dict[str, Any]) -> None:
@@ -289,7 +289,9 @@ class RollbookCallback(_Base):
         for callback in self._evaluations():
             test = test or self.run.scope("test")
             inside = self._count.guard(
-                "episodes", "looking for RecordEpisodes", partial(already_recorded, callback.eval_env, self.run)
+                "episodes",
+                "looking for RecordEpisodes",
+                partial(already_recorded, getattr(callback, "eval_env", None), self.run),
             )
             watch_evaluation(callback, partial(self._keep_evaluated, test, inside or []))
             self._best_seen[id(callback)] = float(callback.best_mean_reward)

@@ -133,7 +133,7 @@ class Manifest(NamedTuple):
             files = {str(path): _named(one) for path, one in content["files"].items()}
             epoch = int(content["epoch"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise Damaged(f"{where} is no manifest of rollbook") from None
+            raise Damaged(f"{where} is not a manifest of rollbook") from None
         about = {name: value for name, value in content.items() if name not in ("format", "epoch", "files")}
         return cls(epoch, files, about)
 

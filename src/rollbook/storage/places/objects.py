@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from rollbook._optional import need
 from rollbook.errors import (
@@ -25,6 +26,9 @@ from rollbook.storage.places.steps import Away, Entry, Missing, Refused, Stored,
 
 __all__ = ["ObjectPlace", "open_objects"]
 
+T = TypeVar("T")
+
+_READS = 6
 _memories: dict[str, Any] = {}
 _CODE = re.compile(r"<(?:Code|code)>([A-Za-z0-9]+)</")
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -52,17 +56,20 @@ class ObjectPlace:
       store: obstore's.
       bucket: for messages.
       prefix: "" or ends with "/".
+      patience: seconds within which an answer that breaks off is asked for again.
     """
 
-    def __init__(self, url: str, store: Any, bucket: str, prefix: str) -> None:
+    def __init__(self, url: str, store: Any, bucket: str, prefix: str, patience: float = 0.0) -> None:
         self.url, self._store, self._bucket, self._prefix = url, store, bucket, prefix
+        self._patience = patience
         import obstore
 
         self._obstore = obstore
 
     def get(self, key: str, into: str = "") -> Stored:
         """See `place.Place`."""
-        try:
+
+        def call() -> Stored:
             answer = self._obstore.get(self._store, self._prefix + key)
             etag = str(answer.meta["e_tag"])
             if not into:
@@ -71,25 +78,37 @@ class ObjectPlace:
                 for chunk in answer.stream(min_chunk_size=1024 * 1024):
                     file.write(chunk)
             return Stored(b"", etag)
-        except FileNotFoundError as err:
-            raise self._missing(err, key) from None
-        except Exception as err:
-            raise self._told(err, Away) from None
+
+        return self._read(key, call)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """See `place.Place`."""
-        try:
+
+        def call() -> list[bytes]:
             if len(ranges) == 1:
                 start, stop = ranges[0]
                 data = self._obstore.get_range(self._store, self._prefix + key, start=start, end=stop)
                 return [bytes(data)]
             starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
-            found = self._obstore.get_ranges(self._store, self._prefix + key, starts=starts, ends=stops, coalesce=0)
-            return [bytes(data) for data in found]
-        except FileNotFoundError as err:
-            raise self._missing(err, key) from None
-        except Exception as err:
-            raise self._told(err, Away) from None
+            parts = self._obstore.get_ranges(self._store, self._prefix + key, starts=starts, ends=stops, coalesce=0)
+            return [bytes(data) for data in parts]
+
+        return self._read(key, call)
+
+    def _read(self, key: str, call: Callable[[], T]) -> T:
+        """What a reading call gives. obstore does not try again what breaks off in the middle of an answer: we do."""
+        until = time.monotonic() + self._patience
+        for attempt in range(_READS):
+            try:
+                return call()
+            except FileNotFoundError as err:
+                raise self._missing(err, key) from None
+            except Exception as err:
+                raised = self._told(err, Away)
+                if not isinstance(raised, Away) or attempt == _READS - 1 or time.monotonic() >= until:
+                    raise raised from None
+            time.sleep(0.05 * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
 
     def put(self, key: str, data: Any, *, create: bool = False, etag: str | None = None) -> str:
         """See `place.Place`."""
@@ -113,27 +132,23 @@ class ObjectPlace:
         whole = self._prefix + prefix
         # The store knows folders alone; what begins so is picked from its folder.
         folder = whole.rpartition("/")[0]
-        try:
+
+        def call() -> list[Entry]:
+            entries = []
             for page in self._obstore.list(self._store, folder or None, chunk_size=1000):
                 for one in page:
                     if one["path"].startswith(whole):
-                        key = one["path"][len(self._prefix) :]
-                        yield Entry(key, int(one["size"]), str(one["e_tag"]), one["last_modified"].timestamp())
-        except FileNotFoundError as err:
-            raise self._missing(err, prefix) from None
-        except Exception as err:
-            raise self._told(err, Away) from None
+                        key, changed = one["path"][len(self._prefix) :], one["last_modified"].timestamp()
+                        entries.append(Entry(key, int(one["size"]), str(one["e_tag"]), changed))
+            return entries
+
+        yield from self._read(prefix, call)
 
     def folders(self, prefix: str) -> list[str]:
         """See `place.Place`."""
         whole = (self._prefix + prefix).rstrip("/")
-        try:
-            found = self._obstore.list_with_delimiter(self._store, whole or None)
-        except FileNotFoundError as err:
-            raise self._missing(err, prefix) from None
-        except Exception as err:
-            raise self._told(err, Away) from None
-        return [path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]]
+        listed = self._read(prefix, lambda: self._obstore.list_with_delimiter(self._store, whole or None))
+        return [path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]]
 
     def delete(self, key: str) -> None:
         """See `place.Place`."""
@@ -213,10 +228,10 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
         options["client_options"]["allow_http"] = True
     try:
         if scheme == "s3":
-            return ObjectPlace(url, store.S3Store(bucket, **_aws(), **options), bucket, prefix)
+            return ObjectPlace(url, store.S3Store(bucket, **_aws(), **options), bucket, prefix, patience)
         if scheme == "gs":
-            return ObjectPlace(url, store.GCSStore(bucket, **options), bucket, prefix)
-        return ObjectPlace(url, store.AzureStore(bucket, **options), bucket, prefix)
+            return ObjectPlace(url, store.GCSStore(bucket, **options), bucket, prefix, patience)
+        return ObjectPlace(url, store.AzureStore(bucket, **options), bucket, prefix, patience)
     except Exception as err:
         raise BadInput(
             f"{url}: the settings of this store in the environment cannot be used ({type(err).__name__})"

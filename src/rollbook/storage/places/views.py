@@ -84,7 +84,7 @@ def folder_of(url: str, run: str) -> str:
     mirror = os.path.join(cache_root(), hashlib.blake2b(url.encode(), digest_size=8).hexdigest())
     names = run.split("/")
     if len(names) != 2 or not all(_is_name(name) for name in names):
-        raise NotARun(f"{url}: {run!r} is no name of a run")
+        raise NotARun(f"{url}: {run!r} cannot be the name of a run")
     page = os.path.join(mirror, "place.json")
     if not os.path.exists(page):
         os.makedirs(mirror, exist_ok=True)
@@ -123,7 +123,7 @@ def _split(path: str) -> tuple[str, str, str]:
     root = cache_root()
     names = path[len(root) + 1 :].split(os.sep)
     if len(names) < 4:
-        raise NotARun(f"{path} is no run of a place")
+        raise NotARun(f"{path} is not in a run of a place")
     return os.path.join(root, names[0]), "/".join(names[2:4]), "/".join(names[4:])
 
 
