@@ -95,6 +95,17 @@ def test_when_the_last_writer_says_goodbye_it_finishes_the_book_and_leaves(make_
     assert not {name for name in left if name.startswith(("lock", "ballast")) or name.endswith(".tmp")}
 
 
+def test_a_run_that_is_over_at_once_keeps_nobody_waiting(make_run: Any, make_keeper: Any, clock: Any) -> None:
+    """The first seconds, in which a keeper waits for a writer, are not for one whose writer has come and gone."""
+    run = make_run()
+    emptied = "import shutil, sys; shutil.rmtree(sys.argv[1] + '/data/journal')"
+    keeper = make_keeper(run, clock=clock, seal_command=(sys.executable, "-I", "-S", "-c", emptied))
+    run.log()({"i": 1.0})
+    run.writer.close()
+    steps(keeper)
+    assert keeper.phase == "done"
+
+
 def test_a_trainer_that_vanished_leaves_a_crashed_run(make_run: Any, make_keeper: Any) -> None:
     run, sink = make_run(), Kept()
     writer = dead_writer(run)
