@@ -23,6 +23,8 @@ NDArray = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _STRETCHES = 120
+_WHOLE = ""
+"""The component under which `rewards` has the reward itself, beside the parts it is made of."""
 _RECENT_SPANS = 400
 _MOST_MARKED = 2_000
 
@@ -65,7 +67,7 @@ def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STR
         f"{labels[n]} ({own[n].sum():.3g} s, {100 * own[n].sum() / total if total else 0:.0f} %)" for n in order
     )
     lost = int((~known).sum())
-    remarks = (f"{lost} calls do not know {axis} and are not drawn.",) if lost else ()
+    remarks = (f"Not drawn, because they do not know {axis}: {lost} of {len(known):,} calls.",) if lost else ()
     return Stack(title, axis, f"seconds in each of {len(middle)} stretches", middle, shares, own[order], None, remarks)
 
 
@@ -183,7 +185,7 @@ def rewards(
     known = np.isfinite(places)
     if not known.any():
         return Stack(title, axis, "", np.zeros(0), (), np.zeros((0, 0)))
-    names = [name for name in dict.fromkeys(components) if name != "total"] or ["total"]
+    names = [name for name in dict.fromkeys(components) if name != _WHOLE] or [_WHOLE]
     middle, stretch_known = _stretches(places[known], points)
     stretch = np.full(len(places), -1)
     stretch[known] = stretch_known
@@ -192,10 +194,11 @@ def rewards(
         played[place] += place >= 0
     used = np.flatnonzero(played)
     parts = np.stack([_sums(sums, stretch, [c == name for c in components], len(middle)) for name in names])
-    total = _sums(sums, stretch, [c == "total" for c in components], len(middle)) if "total" in components else None
+    total = _sums(sums, stretch, [c == _WHOLE for c in components], len(middle)) if _WHOLE in components else None
     remarks = (f"{int(played.sum()):,} episodes, stage {stage!r}.",)
     return Stack(
-        f"{title} ({stage})", axis, "mean per episode", middle[used], tuple(names), parts[:, used] / played[used],
+        f"{title} ({stage})", axis, "mean per episode", middle[used],
+        tuple(name or "reward" for name in names), parts[:, used] / played[used],
         None if total is None else total[used] / played[used], remarks,
     )  # fmt: skip
 
