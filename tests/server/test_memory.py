@@ -19,7 +19,7 @@ BLOCK = 400_000
 
 def peak_of_a_look(folder: Path, blocks: int) -> int:
     """The most bytes that Python and numpy hold while a run of so many blocks of rows is looked at as a whole."""
-    with rollbook.init("p", f"r{blocks}", dir=folder, sinks=[], keeper="inline") as run:
+    with rollbook.init("p", f"r{blocks}", dir=folder, sinks=[], rules=[], keeper="inline") as run:
         for number in range(blocks):
             steps = np.arange(number * BLOCK, (number + 1) * BLOCK)
             run.log_many({"v": np.sin(steps / 1_000)}, env_step=steps)

@@ -21,7 +21,7 @@ from rollbook.errors import Damaged
 from rollbook.foreign import is_foreign
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
-from rollbook.journal.rows import rows_of_frame
+from rollbook.journal.rows import rows_of_frame, thinned
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.tables import FORWARDED, timing_name
@@ -86,6 +86,8 @@ class JournalReader:
       run_folder: the run's folder. It may still be empty.
       sealed: the store's view of what is in Parquet.
       tables: whose rows to give; a sink's by default.
+      most_of_frame: of a larger chunk of numbers (`log_many`) only so many rows, evenly spaced, the last among them;
+        0: all.
 
     Attributes:
       problems: path -> what could not be read there.
@@ -97,7 +99,9 @@ class JournalReader:
         *,
         sealed: SealedRows | None = None,
         tables: frozenset[str] = FORWARDED,
+        most_of_frame: int = 0,
     ) -> None:
+        self._most_of_frame = most_of_frame
         self._journal = os.path.join(run_folder, "data", "journal")
         self._sealed, self._tables = sealed, tables
         self._writers: dict[str, WriterFiles] = {}
@@ -198,7 +202,7 @@ class JournalReader:
                 after = cursor.get(name, {}).get(lane, 0)
                 top = writer.top(lane, after)
                 if top > after:
-                    windows.append(_Window(writer, lane, after, top, self._tables))
+                    windows.append(_Window(writer, lane, after, top, self._tables, self._most_of_frame))
         return windows
 
     def _new_sealed(self, cursor: Cursor, known: set[tuple[str, int]]) -> list[_Window]:
@@ -209,7 +213,7 @@ class JournalReader:
                 after = cursor.get(name, {}).get(lane, 0)
                 if last > after and (name, lane) not in known:
                     writer = self._writers.get(name) or WriterFiles(os.path.join(self._journal, name), self.problems)
-                    windows.append(_Window(writer, lane, after, last, self._tables))
+                    windows.append(_Window(writer, lane, after, last, self._tables, self._most_of_frame))
         return windows
 
     def _refresh(self) -> None:
@@ -231,9 +235,11 @@ class JournalReader:
 class _Window:
     """What one lane holds in (after, up_to]."""
 
-    def __init__(self, writer: WriterFiles, lane: int, after: int, up_to: int, tables: frozenset[str]) -> None:
+    def __init__(
+        self, writer: WriterFiles, lane: int, after: int, up_to: int, tables: frozenset[str], most: int
+    ) -> None:
         self.writer, self.lane, self.after, self.up_to = writer, lane, after, up_to
-        self._tables = tables
+        self._tables, self._most = tables, most
         self._blocks: list[Block] = []
         self._frames: list[tuple[LogState, list[int]]] = []
         self._fills: dict[int, dict[str, Any]] = {}
@@ -293,7 +299,7 @@ class _Window:
                     values = tuple(spent) if adds else last[3]
                     _keep(newest, last[1], block.segment.make(*last[:3], values, self._fills.get(last[0])), adds)
         for log, starts in self._frames:
-            for _, time_ns, rows in self._of_log(log, starts):
+            for _, time_ns, rows in self._of_log(log, starts, most=1):
                 for row in rows:
                     _keep(newest, time_ns, row, sum_timings and all(timing_name(key) is not None for key in row.values))
 
@@ -354,7 +360,7 @@ class _Window:
     def _sources(self) -> list[Iterator[tuple[int, int, list[Row]]]]:
         """(seq, unix ns, rows) of everything live, one iterator a file; [] for rows that nobody asked for."""
         sources = [self._of_block(block) for block in self._blocks]
-        return sources + [self._of_log(log, starts) for log, starts in self._frames]
+        return sources + [self._of_log(log, starts, self._most) for log, starts in self._frames]
 
     def _of_block(self, block: Block) -> Iterator[tuple[int, int, list[Row]]]:
         file, make, fills = block.segment.file, block.segment.make, self._fills
@@ -362,13 +368,14 @@ class _Window:
         for seq, time_ns, clocks, values in file.rows(block.data, block.first_seq, self.after, self.up_to):
             yield seq, time_ns, [make(seq, time_ns, clocks, values, fills.get(seq))] if wanted else []
 
-    def _of_log(self, log: LogState, starts: list[int]) -> Iterator[tuple[int, int, list[Row]]]:
+    def _of_log(self, log: LogState, starts: list[int], most: int) -> Iterator[tuple[int, int, list[Row]]]:
         info = self.writer.info
         for start in starts:
             found = self._payload(log, start)
             if found is not None:
                 seq, time_ns, payload = found
                 filled = self._fills.get(seq)
+                payload = thinned(payload, most) if most else payload
                 yield seq, time_ns, rows_of_frame(payload, seq, time_ns, self.lane, info, self._tables, filled)
 
     def _from_sealed(self, sealed: SealedRows, after: int, up_to: int, latest: int) -> Iterator[_Item]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rollbook.journal.format import SegmentHeader
     from rollbook.journal.writers import WriterInfo
 
-__all__ = ["MARKS", "column", "known_clocks", "row_maker", "rows_of_frame"]
+__all__ = ["MARKS", "column", "known_clocks", "row_maker", "rows_of_frame", "thinned"]
 
 MARKS = frozenset({"dump", "rewind", "final"})
 """The marks that sinks hear of; the others concern the book alone."""
@@ -79,6 +79,34 @@ def rows_of_frame(
         if is_foreign(raised):
             raise
         return []
+
+
+def thinned(payload: dict[str, Any], most: int) -> dict[str, Any]:
+    """The same frame with at most `most` of its rows, evenly spaced, the last one among them.
+
+    A frame of timings, or with cells that are no numbers, stays whole: each of its rows may be a stream of its own.
+    """
+    n, columns = payload.get("n", 1), payload.get("columns")
+    if type(n) is not int or n <= most or not isinstance(columns, dict) or payload.get("table") == "timings":
+        return payload
+    if not all(isinstance(cells, RawArray) and cells.shape[:1] == (n,) for cells in columns.values()):
+        return payload
+    step = -(-n // most)
+    chosen = range((n - 1) % step, n, step)
+
+    def cut(cells: Any) -> Any:
+        if isinstance(cells, RawArray) and cells.shape[:1] == (n,):
+            width = len(cells.data) // n
+            rows = b"".join(cells.data[i * width : (i + 1) * width] for i in chosen)
+            return RawArray(cells.dtype, (len(chosen), *cells.shape[1:]), rows)
+        return [cells[i] for i in chosen] if isinstance(cells, list) and len(cells) == n else cells
+
+    few = {**payload, "n": len(chosen), "columns": {name: cut(cells) for name, cells in columns.items()}}
+    if "time_column" in payload:
+        few["time_column"] = cut(payload["time_column"])
+    if isinstance(payload.get("clock_columns"), dict):
+        few["clock_columns"] = {name: cut(cells) for name, cells in payload["clock_columns"].items()}
+    return few
 
 
 def column(columns: Mapping[str, Any], name: str, n: int) -> list[Any] | None:

@@ -32,6 +32,9 @@ _PAUSE_SECONDS = 5.0
 _LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.25, 3.0
 """How long one look reads rows before it passes to the newest ones; the last, when the run is over."""
 
+_MOST_OF_FRAME = 1024
+"""Of a larger chunk (`log_many`) so many rows are looked at, evenly spaced."""
+
 _REST = 19
 """Rests so many times as long as it has worked: a twentieth of a core."""
 
@@ -253,7 +256,9 @@ class _RuleBook:
                 owner.failures += 1
                 owner._say(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
-        self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder), tables=wanted)
+        self._reader = JournalReader(
+            self._folder, sealed=LazySealed(self._folder), tables=wanted, most_of_frame=_MOST_OF_FRAME
+        )
         self._cursor = _as_cursor(saved.get("cursor"))
         self._recorder = _AlertWriter(self._folder, owner._disregard)
         self._alerts = Alerts(self._recorder)
