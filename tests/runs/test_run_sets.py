@@ -66,6 +66,17 @@ def test_a_table_has_configuration_and_results_as_columns(runs: rollbook.RunSet)
     assert last_tenth[0] == pytest.approx(first["test/return"][inside].mean())
 
 
+@pytest.mark.parametrize("function", [np.max, max, lambda values: values.max(), lambda x, values: values.max()])
+def test_a_result_may_be_any_function_of_the_values_or_of_both(runs: rollbook.RunSet, function: Any) -> None:
+    table = runs.table([], metrics={"test/return": function}, x="env_step")
+    assert table["test/return"] == runs.table([], metrics={"test/return": "max"}, x="env_step")["test/return"]
+
+
+def test_a_function_of_other_arguments_is_an_error_that_says_which_are_given(runs: rollbook.RunSet) -> None:
+    with pytest.raises(BadInput, match=r"takes \(values\) or \(x, values\)"):
+        runs.table([], metrics={"test/return": lambda a, b, c: 1.0})
+
+
 def test_a_number_may_be_made_by_a_function(runs: rollbook.RunSet) -> None:
     table = runs.table(columns=[], metrics={"test/return": lambda x, values: x[values.argmax()]}, x="env_step")
     assert all(value % 100 == 0 for value in table["test/return"].to_pylist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -44,17 +45,36 @@ _WORDS = (
 )
 
 
+def _score_of_function(how: Callable[..., Any], key: str) -> Score:
+    """A user's function: of one required argument, as `np.median` or `max`, it gets the values; of two, x before."""
+    try:
+        parameters = inspect.signature(how).parameters.values()
+    except (TypeError, ValueError):  # some of C's have no signature
+        return lambda x, values: float(how(values))
+    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = sum(p.default is p.empty for p in taken)
+    if required == 2 or (not taken and any(p.kind is p.VAR_POSITIONAL for p in parameters)):
+        return lambda x, values: float(how(x, values))
+    if required == 1:
+        return lambda x, values: float(how(values))
+    raise BadInput(
+        f"{key}: a function that makes one number of it takes (values) or (x, values), both arrays; "
+        f"{getattr(how, '__name__', how)!r} needs {required} arguments. "
+        "Write for example lambda values: values[-5:].mean()"
+    )
+
+
 def score_named(how: Any, key: str) -> Score:
     """The function that makes one number of a metric's rows.
 
     Args:
-      how: a word, or a callable (x, values) -> number; see `RunSet.table`.
+      how: a word, or a function of (values) or of (x, values) -> number; see `RunSet.table`.
       key: the metric; "best" is its lowest value for losses, errors, costs and durations, else its highest.
     Raises:
-      BadInput: a word that is not understood.
+      BadInput: a word that is not understood, or a function of other arguments.
     """
     if callable(how):
-        return lambda x, values: float(how(x, values))
+        return _score_of_function(how, key)
     word = str(how).strip().lower()
     if word == "best":
         word = "min" if lower_is_better(key) else "max"

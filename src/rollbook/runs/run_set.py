@@ -205,7 +205,8 @@ class RunSet(Sequence["Book"]):
             summary that any run has.
           metrics: key -> how it becomes one number: "last", "first", "best" (the highest, or the lowest of a loss),
             "max", "min", "mean", "median", "count", "mean of the last 20", "mean of the last 10%" (also median of),
-            a callable (x, values) -> number, or a list of these; a list of keys means "last". Costs reading those keys.
+            a function of (values) or of (x, values) -> number, or a list of these; a list of keys means "last". Costs
+            reading those keys.
           x: the axis of metrics; the run's own by default.
         Returns:
           The columns as they were asked for. A metric's column is called as its key, or "<key> <how>" where there are
