@@ -34,7 +34,11 @@ def find_monitors(env: Any) -> list[Any]:
 def already_recorded(env: Any, run: Any) -> list[bool]:
     """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process.
 
-    [] where no such wrapper can be."""
+    Args:
+      env: a vector environment of Stable-Baselines3. run: the run or scope of the callback.
+    Returns:
+      [sub-environments]; [] where no such wrapper can be.
+    """
     if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
         return []
     count = int(env.num_envs)
