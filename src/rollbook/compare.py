@@ -41,9 +41,11 @@ __all__ = [
     "curves",
     "plan_data",
     "refined_curves",
+    "shared_grid",
 ]
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 _PROFILE_POINTS = 201
 _LEAST_APART = 5
 """Seeds a group below which no interval at a point is honest."""
@@ -103,6 +105,25 @@ class GroupCurve:
     def n_P(self) -> npt.NDArray[np.int64]:
         """[points], runs that have a value there; over several tasks seeds that have one in all of them."""
         return self.aligned.n_P if self.tasks == 1 else np.asarray(self.band.n_P, dtype=np.int64)
+
+    @property
+    def vertices_P(self) -> Bools:
+        """[points], where the drawn line bends: where a run has a row since the point before, and on both sides of
+        where one begins, ends or falls to its floor. Between two of them nothing was measured; a line through every
+        point would be stairs that the runs never walked.
+        """
+        x_P, aligned = self.aligned.x_P, self.aligned
+        if aligned.interpolation != "previous":
+            return np.ones(len(x_P), dtype=np.bool_)
+        bends_P = np.zeros(len(x_P), dtype=np.bool_)
+        for run in aligned.raw:
+            bends_P |= np.diff(np.searchsorted(run.x, x_P, side="right"), prepend=0) > 0
+        for state_RP in (aligned.present_RP, aligned.floor_RP):
+            changes = (state_RP[:, 1:] != state_RP[:, :-1]).any(axis=0)
+            bends_P[1:] |= changes
+            bends_P[:-1] |= changes
+        bends_P[[0, -1]] = True
+        return bends_P
 
     def legend(self) -> str:
         """What the line and its band are, and of how many runs."""
@@ -239,12 +260,12 @@ class Curves:
 
         drawn = [
             spark(
-                [(self.x_P, group.band.centre_P)],
-                [(self.x_P, group.band.low_P, group.band.high_P)],
+                [(self.x_P[bends], group.band.centre_P[bends])],
+                [(self.x_P[bends], group.band.low_P[bends], group.band.high_P[bends])],
                 width=260,
                 height=60,
             )
-            for group in self.groups
+            for group, bends in ((group, group.vertices_P) for group in self.groups)
         ]
         rows = [{"group": group.legend()} for group in self.groups]
         title = f"{self.key} by {self.by}" if self.by else self.key
@@ -409,7 +430,7 @@ def curves(
       groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are told of.
       key, axis, by: see `Curves`.
       statistic: "iqm", "mean" or "median".
-      points: of the grid, over the range of all runs.
+      points: of the grid, at most; see `shared_grid`.
       seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
       level, draws: of the intervals.
       normalise: for several tasks: {task: (worth 0, worth 1)}, or the name of a published table.
@@ -458,10 +479,10 @@ def refined_curves(
     alignment.setdefault("nan", "keep")
     grid = alignment.pop("grid", None)
     if grid is None:
-        spans = [span for line in with_rows if len(span := _span(line.x))]
-        grid = stats.common_grid(
-            spans, points, span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear")
-        )
+        grid = shared_grid(
+            [line.x for line in with_rows], points,
+            span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"),
+        )  # fmt: skip
     notes += _about_rows(lines, key, axis)
     ready = []
     for label, runs in lines.items():
@@ -487,6 +508,45 @@ def refined_curves(
             paths = {name: line.path for name, line in lines[label].items()}
             made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
         yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
+
+
+def shared_grid(
+    xs: Sequence[npt.NDArray[Any]],
+    points: int,
+    *,
+    span: str = "any",
+    spacing: str = "linear",
+    start: float | None = None,
+    stop: float | None = None,
+) -> Floats:
+    """The x at which runs are put beside each other: where they themselves have rows, if those are few enough.
+
+    Runs that log every thousand steps meet at those steps, and nothing is carried on from one to the next. Runs whose
+    episodes end wherever they end have as many different x as rows; their grid is even.
+
+    Args:
+      xs: [rows] of each run, in the order of its rows.
+      points: at least 2; more different x than that make an even grid of so many.
+      span, spacing: see `stats.common_grid`.
+      start, stop: a part of the axis.
+    Raises:
+      BadInput: no run has rows there, or none that all share with span="all".
+    """
+    spans = [ends for x in xs if len(ends := _span(x))]
+    even = stats.common_grid(spans, points, span=span, spacing=spacing)
+    low, high = float(even[0]), float(even[-1])
+    if start is not None or stop is not None:
+        low, high = max(low, -math.inf if start is None else start), min(high, math.inf if stop is None else stop)
+        if not low < high:
+            raise BadInput(f"no run has rows between {low:g} and {high:g}")
+        even = np.linspace(low, high, points)
+    if any(len(x) > 4 * points for x in xs) or sum(map(len, xs)) > 2_000 * points:
+        return even
+    own = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in xs]))
+    own = own[np.isfinite(own)]
+    # From the last row before the part to the first behind it, so that lines run through its edges.
+    own = own[max(0, np.searchsorted(own, low, side="right") - 1) : np.searchsorted(own, high, side="left") + 1]
+    return own if len(own) <= points else even
 
 
 def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
@@ -591,17 +651,17 @@ def _drawn(group: GroupCurve, seeds: str, extremes: bool) -> plots.Line:
     bad = [~np.isfinite(raw.y) for raw in group.aligned.raw]
     some = any(each.any() for each in bad)
     rows = list(zip(group.aligned.raw, bad, strict=True))
+    bends = group.vertices_P
     return Line(
         group.legend() if honest else group.legend().partition(": " + group.band.reason)[0],
-        group.aligned.x_P,
-        group.band.centre_P,
-        group.band.low_P if honest else None,
-        group.band.high_P if honest else None,
-        group.min_P if extremes and honest else None,
-        group.max_P if extremes and honest else None,
+        group.aligned.x_P[bends],
+        group.band.centre_P[bends],
+        group.band.low_P[bends] if honest else None,
+        group.band.high_P[bends] if honest else None,
+        group.min_P[bends] if extremes and honest else None,
+        group.max_P[bends] if extremes and honest else None,
         () if len(runs) == 1 and honest else runs,
         Trace(np.concatenate([r.x[b] for r, b in rows]), np.concatenate([r.y[b] for r, b in rows])) if some else None,
-        steps=group.aligned.interpolation == "previous",
     )
 
 

@@ -118,12 +118,8 @@ def _grid(lines: dict[str, dict[str, compare.Line]], ask: CurvesAsk) -> dict[str
     """The grid of a part of the axis; {} for the whole of it."""
     if ask.start is None and ask.stop is None:
         return {}
-    ends = [line.x for runs in lines.values() for line in runs.values()]
-    low = max(min(float(np.nanmin(x)) for x in ends), -np.inf if ask.start is None else ask.start)
-    high = min(max(float(np.nanmax(x)) for x in ends), np.inf if ask.stop is None else ask.stop)
-    if not low < high:
-        raise BadInput(f"no run has rows between {low:g} and {high:g}")
-    return {"grid": np.linspace(low, high, max(2, ask.points))}
+    xs = [line.x for runs in lines.values() for line in runs.values()]
+    return {"grid": compare.shared_grid(xs, max(2, ask.points), start=ask.start, stop=ask.stop)}
 
 
 def _entry(
@@ -154,15 +150,16 @@ def _entry(
     band = curve.band
     finite = band.centre_P[np.isfinite(band.centre_P)]
     base = float(np.median(finite)) if len(finite) else 0.0
-    entry.kind, entry.n = "curve", len(made.x_P)
+    bends = curve.vertices_P
+    entry.kind, entry.n = "curve", int(bends.sum())
     entry.arrays = {
-        "x": frame.exact(made.x_P),
-        "centre": frame.near(band.centre_P, base),
-        "low": frame.near(band.low_P, base),
-        "high": frame.near(band.high_P, base),
-        "min": frame.near(curve.min_P, base),
-        "max": frame.near(curve.max_P, base),
-        "count": frame.counts(curve.n_P),
+        "x": frame.exact(made.x_P[bends]),
+        "centre": frame.near(band.centre_P[bends], base),
+        "low": frame.near(band.low_P[bends], base),
+        "high": frame.near(band.high_P[bends], base),
+        "min": frame.near(curve.min_P[bends], base),
+        "max": frame.near(curve.max_P[bends], base),
+        "count": frame.counts(curve.n_P[bends]),
     }
     claims = band.claim_P[np.isfinite(band.claim_P)]
     entry.band = band.kind

@@ -1,0 +1,66 @@
+"""Where curves of a group bend: where its runs have rows, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rollbook import compare
+from rollbook.errors import BadInput
+
+
+def lines(xs: list[list[float]], crashed: int = -1) -> dict[str, compare.Line]:
+    return {
+        f"seed {n}": compare.Line(np.array(x, np.float64), np.array(x, np.float64) * (n + 1), crashed=n == crashed)
+        for n, x in enumerate(xs)
+    }
+
+
+def test_runs_that_log_at_the_same_steps_meet_at_those_steps() -> None:
+    steps = [1000.0, 2000.0, 3000.0]
+    curves = compare.curves({"ppo": lines([steps] * 5), "dqn": lines([[1500.0, 3000.0]] * 5)}, key="r", axis="env_step")
+    assert curves.x_P.tolist() == [1000, 1500, 2000, 3000]
+    ppo, dqn = curves["ppo"], curves["dqn"]
+    drawn = ppo.vertices_P
+    assert curves.x_P[drawn].tolist() == steps, "no stair where only the other group was measured"
+    assert ppo.band.centre_P[drawn].tolist() == [3000, 6000, 9000], "the mean of 1, 2, 3, 4 and 5 times the step"
+    assert curves.x_P[dqn.vertices_P].tolist() == [1000, 1500, 3000]
+    (line,) = (each for each in curves.panel().lines if each.label.startswith("ppo"))
+    assert line.x.tolist() == steps
+
+
+def test_more_steps_than_points_make_an_even_grid_that_bends_at_the_first_point_after_each_row() -> None:
+    rare, often = [0.0, 40.0, 100.0], list(range(101))
+    curves = compare.curves({"rare": lines([rare] * 3), "often": lines([often] * 3)}, key="r", axis="x", points=21)
+    assert curves.x_P.tolist() == list(range(0, 101, 5))
+    assert curves.x_P[curves["rare"].vertices_P].tolist() == rare
+    assert curves["often"].vertices_P.all()
+    between = compare.curves(
+        {"rare": lines([[0.0, 41.0, 100.0]]), "often": lines([often])}, key="r", axis="x", points=21
+    )
+    assert between.x_P[between["rare"].vertices_P].tolist() == [0, 45, 100]
+
+
+def test_a_run_that_ends_bends_the_line_on_both_sides_of_its_end() -> None:
+    curves = compare.curves(
+        {"": lines([[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 2.0]], crashed=1)}, key="r", axis="x", points=50
+    )
+    assert curves[""].n_P.tolist() == [2, 2, 2, 1, 1, 1]
+    even = np.linspace(0, 5, 50)
+    curves = compare.curves({"": lines([[0.0, 5.0], [0.0, 2.0]], crashed=1)}, key="r", axis="x", grid=even)
+    n_P = curves[""].n_P
+    (last,) = np.flatnonzero(np.diff(n_P))
+    assert np.flatnonzero(curves[""].vertices_P).tolist() == [0, last, last + 1, 49], "not one long slope over the end"
+
+
+def test_a_part_of_the_axis_takes_the_rows_beyond_its_edges_so_that_lines_cross_them() -> None:
+    xs = [np.arange(0.0, 100.0, 10.0)] * 2
+    assert compare.shared_grid(xs, 50, start=25, stop=55).tolist() == [20, 30, 40, 50, 60]
+    assert compare.shared_grid(xs, 50, start=30).tolist() == [30, 40, 50, 60, 70, 80, 90]
+    assert compare.shared_grid(xs, 3, start=25, stop=55).tolist() == [25, 40, 55]
+    with pytest.raises(BadInput, match="no run has rows between 200 and 90"):
+        compare.shared_grid(xs, 50, start=200)
+
+
+def test_rows_without_a_finite_step_make_no_point() -> None:
+    assert compare.shared_grid([np.array([0.0, np.nan, 2.0]), np.array([1.0, np.inf])], 10).tolist() == [0, 1, 2]
