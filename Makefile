@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page bench lint types layers pytest frameworks test-frameworks clean
+.PHONY: help demo page test test-page bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -49,7 +49,10 @@ layers: $(VENV)/.has-dev  ## which room may import which, with import-linter
 	$(BIN)/lint-imports --no-logo --config pyproject.toml
 
 pytest: $(VENV)/.has-dev  ## the tests alone
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)
+
+test-long: $(VENV)/.has-dev  ## the rules of crashes, interrupts and numbers over many more cases
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "long and not frameworks and not page" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)

@@ -1,7 +1,9 @@
 """Exceptions that somebody else raises while rollbook is at work: Ctrl-C, time limits, pre-emption.
 
 The rule: they come out unchanged and once, no acknowledged row is lost or doubled, and the next call works.
-`ROLLBOOK_INTERRUPTS=n` raises every kind of exception at every line (n > 0) and makes the random test n times as long.
+Verbs that cost microseconds are struck at every line. Those that read and write files are struck at some lines by
+`make test` and at many more by `make test-long`; `ROLLBOOK_INTERRUPTS=n` raises every kind of exception at every line
+(n > 0) and makes the random test n times as long.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ from rollbook.run import life
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
 
 Call = Callable[[Any, int], object]
+
+
+def lines_apart(some: int, many: int) -> pytest.MarkDecorator:
+    """From one line that is struck to the next: in `make test`, and in `make test-long`."""
+    return pytest.mark.parametrize("apart", [some, pytest.param(1 if LONG else many, marks=pytest.mark.long)])
 
 
 def marks(folder: Path) -> Counter[int]:
@@ -225,14 +232,15 @@ def test_stages_keep_their_names_after_an_exception_as_one_was_entered_or_left(
     say(capsys, "timer", interrupts, 2 * event)
 
 
+@lines_apart(149, 37)
 def test_a_checkpoint_that_was_interrupted_leaves_the_others_whole_and_the_next_is_saved(
-    open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
+    open_run: Callable[[], Any], apart: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = open_run()
     event, interrupts, saved = 0, 0, []
     reached = True
     while reached:
-        event += 1 if LONG else 37
+        event += apart
         error = KINDS[event % len(KINDS)]()
         reached, _place = interrupt_at(event, error, lambda n=event: run.save_checkpoint({"w": [1.0]}, score=n))
         interrupts += reached
@@ -250,9 +258,10 @@ def media_of(run: Any) -> Counter[str]:
     )
 
 
+@lines_apart(29, 7)
 @pytest.mark.parametrize("verb", ["log_image", "log_video", "log_figure"])
 def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
-    open_run: Callable[[], Any], verb: str, capsys: pytest.CaptureFixture[str]
+    open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = open_run()
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(0.2, 0.2)) if verb == "log_figure" else None
@@ -263,7 +272,7 @@ def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
     event, interrupts, done = 0, 0, ["begun"]
     reached = True
     while reached:
-        event += 1 if LONG else 1 if verb == "log_image" else 7
+        event += apart
         error = KINDS[event % len(KINDS)]()
         reached, _place = interrupt_at(event, error, lambda n=event: call(f"struck{n}", pixels))
         interrupts += reached
@@ -304,9 +313,10 @@ def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
     say(capsys, "summary", interrupts, len(done))
 
 
+@lines_apart(463, 61)
 @pytest.mark.parametrize("verb", ["restore", "rewind"])
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
-    open_run: Callable[[], Any], verb: str, capsys: pytest.CaptureFixture[str]
+    open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     event = interrupts = rows = 0
     reached = True
@@ -319,7 +329,7 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
         before, number = [0, 1, 2], 10
         for _ in range(12):
             run.log({"i": number}, env_step=3)
-            event += 1 if LONG else 61
+            event += apart
             error = KINDS[event % len(KINDS)]()
             reached, place = interrupt_at(
                 event, error, go_back, ("run/", "journal/", "capture/", "manifest.py", "files.py", "clocks.py")
@@ -353,8 +363,9 @@ class SealedAtOnce:
     def wait(self) -> None: ...
 
 
+@lines_apart(1201, 401)
 def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_next_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rollbook.keeper.sealing import Sealing
 
@@ -367,7 +378,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     reached = True
     errors = []
     while reached:
-        event += 3 if LONG else 401
+        event += 3 if LONG else apart
         run = rollbook.init("p", "r", dir=tmp_path / str(event), sinks=["jsonl"], keeper="inline")
         for i in range(20):
             run.log({"i": i}, env_step=i)
@@ -384,8 +395,13 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     say(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
 
 
+@lines_apart(4001, 401)
 def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
-    open_run: Callable[[], Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    open_run: Callable[[], Any],
+    tmp_path: Path,
+    apart: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from rollbook.book.book import Book
     from rollbook.seal.folder import seal
@@ -399,7 +415,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     event = interrupts = 0
     reached = True
     while reached:
-        event += 7 if LONG else 4001
+        event += 7 if LONG else apart
         folder = tmp_path / f"copy{event}"
         shutil.copytree(run.folder, folder)
         reached, place = interrupt_at(event, KeyboardInterrupt(), lambda to=folder: seal(to, final=True))
@@ -413,15 +429,16 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     say(capsys, "sealing", interrupts, 80 * interrupts)
 
 
+@lines_apart(67, 13)
 def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The keeper is a process of its own; that it carries on after anything is the business of its tests.
     monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
     event = interrupts = 0
     reached = True
     while reached:
-        event += 1 if LONG else 13
+        event += apart
         run = rollbook.init("p", "r", dir=tmp_path / str(event), sinks=[], keeper="inline")
         for i in range(20):
             run.log({"i": i})
@@ -458,8 +475,8 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
         for _ in range(200 * max(1, LONG)):
             try:
                 start()
-                end = time.monotonic() + 2
-                while time.monotonic() < end:
+                end, heard = time.monotonic() + 2, len(unheard)
+                while time.monotonic() < end and len(unheard) == heard:
                     n = begun
                     begun += 1
                     verbs[n % len(verbs)](run, n)

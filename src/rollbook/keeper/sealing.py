@@ -12,7 +12,7 @@ from rollbook.keeper.places import keeper_folder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, BinaryIO
 
 __all__ = ["Sealing"]
 
@@ -115,23 +115,13 @@ class Sealing:
             _count_child(-1)
 
     def _start(self, *, final: bool) -> None:
-        import subprocess
-
         if _children >= most_children:  # its turn comes
             return
         self._ballast.give_up_if_tight()
-        options: dict[str, Any] = {}
-        if os.name == "posix":
-            options["process_group"] = 0
+        words = [self._run_folder, *(["--final"] if final else [])]
         try:
             with open(os.path.join(keeper_folder(self._run_folder), "log"), "ab") as log:
-                self._child = subprocess.Popen(
-                    [*self._command, self._run_folder, *(["--final"] if final else [])],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    **options,
-                )
+                self._child = start_child(self._command, words, log)
         except OSError as err:
             if is_foreign(err):
                 raise
@@ -147,6 +137,15 @@ class Sealing:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self.failures - 1, 20))
         self._not_before = self._clock() + pause
         self._say("seal", words)
+
+
+def start_child(command: Sequence[str], words: Sequence[str], log: BinaryIO) -> Any:
+    """A process in a group of its own, for Ctrl-C is none of its business; what it says goes into the keeper's log."""
+    import subprocess
+
+    group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
+    null = subprocess.DEVNULL
+    return subprocess.Popen([*command, *words], stdin=null, stdout=null, stderr=log, **group)
 
 
 def _count_child(n: int) -> None:
