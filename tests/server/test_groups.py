@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import rollbook
+from page_server import client_of, record
 from rollbook.server.frames import unpack
 
 
@@ -73,6 +75,27 @@ def test_a_comparison_says_which_is_better_and_how_sure_that_is(client: TestClie
     assert {entry["counted"] for group in answer["groups"] for entry in group["seeds"]} == {True}
     assert [row["todo"] for row in answer["plan"]] == ["run 2 more, then look"] * 2
     assert answer["profile"]["groups"]["high"][0] == 1.0 or answer["profile"]["groups"]["high"][1] == 1.0
+
+
+def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_say(tmp_path: Path) -> None:
+    for lr in (3e-4, 1e-3):
+        for seed in range(5):
+            record(tmp_path, "ppo", seed, lr, rows=60)
+    rollbook.open(tmp_path).compare("train/return", by="config.lr", plan="which-lr")
+    os.symlink(tmp_path / "comparisons" / "which-lr.json", tmp_path / "comparisons" / "elsewhere.json")
+    with client_of(tmp_path) as client:
+        found = client.post("/api/runs", json={"group_by": ["config.lr"]}).json()["rows"]
+        groups = [{"name": row["name"], "runs": row["runs"]} for row in found]
+        answer = client.post("/api/compare", json={"groups": groups, "key": "train/return"}).json()
+    (pair,) = answer["parted"]
+    assert {pair["a"], pair["b"]} == {"lr 0.0003", "lr 0.001"}
+    assert pair["ahead"] == "lr 0.001"
+    assert 0 < pair["x"] < pair["last"] == 59
+    assert "no verdict" in pair["sentence"]
+    (plan,) = answer["plans"]
+    assert (plan["name"], plan["metric"], plan["by"]) == ("which-lr", "train/return", "config.lr")
+    assert plan["looks"][0]["n"] == 5
+    assert plan["verdicts"][0]["sentence"]
 
 
 def test_a_comparison_at_a_step_uses_nothing_behind_it(client: TestClient, runs: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from starlette.websockets import WebSocketDisconnect
 
 import rollbook
 from page_server import client_of, record
+from rollbook.server import readers
 
 Message = dict[str, Any]
 LIVE = "ws://127.0.0.1:7655/api/live"
@@ -64,7 +67,9 @@ def test_a_run_that_begins_and_ends_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_a_run_that_dies_is_told_with_the_line_that_continues_it(tmp_path: Path) -> None:
+def test_a_run_that_dies_is_told_with_the_line_that_continues_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = (
         "import rollbook, sys, time\n"
         f"run = rollbook.init('p', 'doomed', dir={str(tmp_path)!r}, sinks=[], keeper='inline')\n"
@@ -83,6 +88,12 @@ def test_a_run_that_dies_is_told_with_the_line_that_continues_it(tmp_path: Path)
             died = until(socket, lambda message: message["type"] == "status")
     assert (died["status"], died["was"]) == ("crashed", "running")
     assert 'resume="must"' in died["resume_line"]
+    (folder,) = (tmp_path / "p").iterdir()
+    monkeypatch.setattr(readers, "time", SimpleNamespace(time=itertools.count().__next__, time_ns=time.time_ns))
+    heart = folder / "data" / "keeper" / "heartbeat"
+    if heart.exists():
+        os.utime(heart, ns=(0, 0))
+    assert readers.stamp_of(str(folder)) == readers.stamp_of(str(folder)), "the dead write nothing"
 
 
 def test_new_rows_of_a_run_on_screen_are_told_and_can_be_read(tmp_path: Path) -> None:

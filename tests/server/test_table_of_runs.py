@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+import rollbook
 from page_server import client_of, record
+from rollbook.server.table_of_runs import telling_columns
 
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:
@@ -42,6 +44,28 @@ def test_seeds_of_one_configuration_fold_into_one_row(client: TestClient) -> Non
     opened = table(client, group_by=["auto"], open=[answer["rows"][0]["id"]])
     assert [row["kind"] for row in opened["rows"]] == ["group", "run", "run", "run", "group"]
     assert opened["rows"][1]["member_of"] == answer["rows"][0]["id"]
+
+
+def test_a_group_is_called_by_as_few_words_as_tell_it_apart() -> None:
+    shared = {"config.env_steps": 100_000, "config.batch_size": None}
+    other = {"config.env_steps": None, "config.batch_size": 64}
+    many = [{**shared, "config.learning_rate": 0.0025}, {**other, "config.learning_rate": 0.0003}]
+    assert telling_columns(many, list(many[0])) == ["config.learning_rate"]
+    grid = [{"config.width": width, "config.lr": lr} for width in (32, 64) for lr in (0.1, 0.2)]
+    assert telling_columns(grid, ["config.width", "config.lr"]) == ["config.lr", "config.width"]
+    assert telling_columns([{}], []) == []
+
+
+def test_a_group_keeps_its_id_when_runs_with_further_fields_come(tmp_path: Path) -> None:
+    for lr in (1e-3, 3e-4):
+        for seed in range(2):
+            record(tmp_path, "ppo", seed, lr, rows=3)
+    with client_of(tmp_path) as client:
+        before = {row["id"] for row in table(client, group_by=["auto"])["rows"]}
+        rollbook.init("cartpole", "ppo", config={"clip": 0.1}, dir=tmp_path, sinks=[], keeper="inline").finish()
+        after = {row["id"] for row in table(client, group_by=["auto"])["rows"]}
+    assert before <= after
+    assert all(len(group) < 60 for group in before)
 
 
 def test_a_filter_may_ask_for_configuration_and_for_metrics(client: TestClient) -> None:

@@ -6,7 +6,7 @@ export type {
   Alert, AlertsAnswer, Board, BoardsAnswer, CauseAnswer as Cause, Cell, ColumnsAnswer, ConfigAnswer, EditAnswer, EditAsk as EditQuery, EpisodesAnswer, EpisodesAsk as EpisodesQuery,
   ErrorWords as ErrorBody, MediaAnswer, FilesAnswer, GroupAnswer as SampleGroup, HealthAnswer as Health, Key as KeyInfo, KeysAnswer, LogAnswer, LogLine, LogsAnswer,
   CompareAnswer, CompareAsk as CompareQuery, CurvesAsk as CurvesQuery, DiffAnswer, Group as GroupOf, MarksAnswer as Marks, NoveltyAnswer as Novelty, RunsAnswer as SentRuns, RunsAsk as RunsQuery, SampleRow as SampleCells, SamplesAnswer, SamplesAsk as SamplesQuery,
-  SeriesAsk as SeriesQuery, Sort as SortBy, SqlAnswer, SqlAsk as SqlQuery, StepAnswer, TableRow as SentRow, TextAnswer, TimingsAnswer as Timings, Tokens, UnusedAnswer as Unused,
+  SeriesAsk as SeriesQuery, Sort as SortBy, SqlAnswer, SqlAsk as SqlQuery, StepAnswer, StoredPlan, TableRow as SentRow, TextAnswer, TimingsAnswer as Timings, Tokens, UnusedAnswer as Unused,
 } from "./schema.ts";
 
 export type Obj = { [column: string]: Cell };

@@ -166,6 +166,8 @@ export interface CompareAnswer {
   pairs: ComparePair[];
   profile: Profile | null;
   plan: PlanRow[];
+  parted?: PartedPair[];
+  plans?: StoredPlan[];
 }
 
 /** Which group is better. */
@@ -660,12 +662,44 @@ export interface OneSampleAnswer {
   tokens: Tokens | null;
 }
 
+/** From where on two groups stay apart at each point; x: null where they do not. */
+export interface PartedPair {
+  a: string;
+  b: string;
+  ahead: string | null;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  last: number | "-Infinity" | "Infinity" | "NaN" | null;
+  sentence: string;
+}
+
+/** One look of a plan at a pair; difference: of the means, a - b, with its repeated interval. */
+export interface PlanLook {
+  a: string;
+  b: string;
+  n: number;
+  level: number;
+  difference: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  outcome: string;
+}
+
 /** Whether a group has enough seeds. */
 export interface PlanRow {
   group: string;
   n: number;
   sd: number | "-Infinity" | "Infinity" | "NaN" | null;
   todo: string;
+}
+
+/** What a plan says of a pair now; chance: that its end decides, if things go on as they are. */
+export interface PlanVerdict {
+  a: string;
+  b: string;
+  outcome: string;
+  better: string | null;
+  chance: number | "-Infinity" | "Infinity" | "NaN" | null;
+  sentence: string;
 }
 
 /** The share of runs above a score, by group. */
@@ -904,6 +938,20 @@ export interface StepsASecond {
   now: number | "-Infinity" | "Infinity" | "NaN" | null;
   x: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   y: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+}
+
+/** A comparison that was planned beforehand and is kept beside the runs. */
+export interface StoredPlan {
+  name: string;
+  metric: string;
+  by: string;
+  score: string;
+  arms: string[];
+  n_min: number;
+  n_max: number;
+  alpha: number;
+  looks: PlanLook[];
+  verdicts: PlanVerdict[];
 }
 
 /** A window of a table's rows. */

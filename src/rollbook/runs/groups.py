@@ -146,13 +146,14 @@ def plan_path(root: str, name: str) -> str:
 def plans_below(root: str) -> list[dict[str, Any]]:
     """The plans kept beside the runs of a folder, by name: name, asked (metric, by, score, task), and `plan_data`.
 
-    A file that is no plan is left out.
+    A file that is no plan, or a link, is left out.
     """
     folder = os.path.join(root, "comparisons")
     found = []
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         name, dot, kind = file.rpartition(".")
-        kept = files.read_json(os.path.join(folder, file)) if dot and kind == "json" and name else {}
+        path = os.path.join(folder, file)
+        kept = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
         if isinstance(kept.get("asked"), dict) and isinstance(kept.get("study"), dict):
             try:
                 found.append({"name": name, "asked": kept["asked"], **compare.plan_data(_study(kept["study"]))})

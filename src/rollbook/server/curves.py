@@ -20,7 +20,7 @@ from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import CurveEntry, CurvesAsk, EntryError, Group
 from rollbook.server.series import Reach, axis_name, check_points, check_range, read_series, version_of
 
-__all__ = ["ENDED_BADLY", "ENDPOINTS", "gathered", "group_curves"]
+__all__ = ["ENDED_BADLY", "ENDPOINTS", "curves_of", "gathered", "group_curves"]
 
 ENDED_BADLY = ("crashed", "killed", "stale")
 ROWS_A_RUN = 5_000
@@ -63,7 +63,7 @@ def _frames(hall: Hall, groups: dict[str, list[RunRow]], keys: list[str], ask: C
         began = time.perf_counter()
         frame = Frame()
         try:
-            made, missing, axis, version = _made(hall, groups, key, ask)
+            made, missing, axis, version = curves_of(hall, groups, key, ask)
         except (RollbookError, OSError) as err:
             words = words_of(err)
             error = EntryError(code=words.code, message=words.message, hint=words.hint)
@@ -77,10 +77,10 @@ def _frames(hall: Hall, groups: dict[str, list[RunRow]], keys: list[str], ask: C
         yield frame.pack(last=number + 1 == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
 
 
-def _made(
+def curves_of(
     hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk
 ) -> tuple[compare.Curves | None, dict[str, list[str]], str, str]:
-    """(the curves, members without the key by group, the axis, the version of what they were made from)."""
+    """(the curves, members without the key by group, the axis, the version of their rows), kept a while."""
     stamps = tuple(stamp_of(row.folder) for rows in groups.values() for row in rows)
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
     known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)

@@ -52,6 +52,7 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
     tables: Counter[str] = Counter()
     usual: Counter[str] = Counter()
     names: dict[str, str] = {}
+    shared: Counter[str] = Counter()
     for row in rows:
         try:
             found = contents(hall, row)
@@ -61,8 +62,12 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
         clocks.update(found.clocks)
         tables.update(table for table, n in found.tables.items() if n)
         names.update(found.canonical)
+        shared.update({*found.canonical.values()} - {*found.keys})
         axis = axis_of(row, None)
         usual[axis if axis in found.clocks else next(iter(found.clocks), "time")] += 1
+    for name, n in shared.items():  # what runs call differently also stands under the name they share
+        if n + have[name] > max(have[key] for key, own in names.items() if own == name):
+            have[name] += n
     axes = [Axis(x=plain(c), label=plain(c), kind="clock", runs=n) for c, n in clocks.most_common()]
     axes += [
         Axis(x="relative", label="time since start", kind="relative", runs=len(rows)),

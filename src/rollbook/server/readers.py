@@ -9,7 +9,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rollbook import files
 from rollbook.book.book import Book
+from rollbook.journal.liveness import is_alive
 
 __all__ = ["Readers", "stamp_of"]
 
@@ -86,12 +88,12 @@ class Readers:
 def stamp_of(folder: str) -> Stamp:
     """What changes when a run holds something new; a few stats, nothing is read.
 
-    A mapped store raises no file event: while a run is written, its keeper's heartbeat tells of new rows. A run that
-    has journal files and no keeper that was heard of counts as new each second.
+    A mapped store raises no file event: while a run is written, its keeper's heartbeat tells of new rows. A run whose
+    writer may live and whose keeper was not heard of counts as new each second.
     """
     data = os.path.join(folder, "data")
     page, heart = _time_of(os.path.join(folder, "run.json")), _time_of(os.path.join(data, "keeper", "heartbeat"))
-    journal: list[object] = []
+    journal: list[tuple[str, int, int, bool]] = []
     tables: list[object] = []
     try:
         with os.scandir(data) as entries:
@@ -103,16 +105,25 @@ def stamp_of(folder: str) -> Stamp:
     except OSError:
         pass
     unheard = bool(journal) and (heart is None or time.time_ns() - heart > 3_000_000_000)
-    return (page, heart, tuple(journal), tuple(tables), int(time.time()) if unheard and _open(journal) else 0)
+    writing = unheard and any(
+        not closed and not _is_dead(os.path.join(data, "journal", w)) for w, _, _, closed in journal
+    )
+    return (page, heart, tuple(journal), tuple(tables), int(time.time()) if writing else 0)
 
 
-def _open(journal: list[object]) -> bool:
-    return any(isinstance(entry, tuple) and entry[-1] is False for entry in journal)
+_DEAD: set[str] = set()
+"""Writers, by folder, whose process was seen to be gone; it does not come back."""
 
 
-def _journal(path: str) -> list[object]:
+def _is_dead(writer: str) -> bool:
+    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, "writer.json"))) is False:
+        _DEAD.add(writer)
+    return writer in _DEAD
+
+
+def _journal(path: str) -> list[tuple[str, int, int, bool]]:
     """(writer, sizes of its files, whether it closed) of each writer."""
-    found: list[object] = []
+    found: list[tuple[str, int, int, bool]] = []
     try:
         writers = sorted(os.listdir(path))
     except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections import Counter
@@ -292,18 +293,56 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[_Group]:
     found: dict[str, _Group] = {}
     for (project, name), members in by_name.items():
         chosen = auto_columns(members) if automatic else list(columns)
+        mine: dict[str, _Group] = {}
         for row in members:
             values = {column: plain(value_of(column, row, None), 200) for column in chosen}
-            identity = f"{project}/{name}?" + msgspec.json.encode(values, order="sorted").decode()
-            if identity not in found:
-                label = " ".join(filter(None, [name, *(_word(column, values[column]) for column in chosen)]))
-                found[identity] = _Group(identity, label or project, project, values, [])
-            found[identity].members.append(row)
+            identity = _identity(project, name, values)
+            mine.setdefault(identity, _Group(identity, "", project, values, [])).members.append(row)
+        told = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
+        for group in mine.values():
+            words = [name, *(_word(column, group.values[column]) for column in told)]
+            group.name = " ".join(filter(None, words)) or project
+        found |= mine
     return list(found.values())
+
+
+def _identity(project: str, name: str, values: dict[str, Any]) -> str:
+    """A short name of a group that stays when runs with further fields come: it stands in links."""
+    told = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
+    return f"{project}/{name}:{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+
+
+_KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
+"""What people call a configuration by, where it tells as much as another field."""
+
+
+def telling_columns(configurations: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+    """As few columns as tell some configurations apart: of those that tell most, one that all have, best known first.
+
+    Args:
+      configurations: column -> value of each; no two are equal.
+      columns: those that may be named, in their order.
+    """
+    told: list[str] = []
+    split: list[tuple[bytes, ...]] = [()] * len(configurations)
+    spelled = {column: [msgspec.json.encode(one.get(column)) for one in configurations] for column in columns}
+
+    def worth(column: str) -> tuple[int, int, int, int]:
+        last = column.rpartition(".")[2]
+        apart = len({(*before, own) for before, own in zip(split, spelled[column], strict=True)})
+        known = _KNOWN_BY.index(last) if last in _KNOWN_BY else len(_KNOWN_BY)
+        return -apart, sum(own == b"null" for own in spelled[column]), known, len(last)
+
+    while len(set(split)) < len(configurations) and len(told) < len(columns):
+        best = min((column for column in columns if column not in told), key=worth)
+        told.append(best)
+        split = [(*before, own) for before, own in zip(split, spelled[best], strict=True)]
+    return told
 
 
 def _word(column: str, value: Any) -> str:
     short = column.rpartition(".")[2]
+    short = "lr" if short == "learning_rate" else short
     if isinstance(value, float):
         return f"{short} {value:g}"
     if isinstance(value, dict):

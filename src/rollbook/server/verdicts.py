@@ -9,14 +9,16 @@ import numpy as np
 
 from rollbook import compare, stats
 from rollbook.errors import BadInput
+from rollbook.runs.groups import plans_below
 from rollbook.runs.results import score_named
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.columns import common, flat
-from rollbook.server.curves import ENDED_BADLY, ROWS_A_RUN, gathered
+from rollbook.server.curves import ENDED_BADLY, ROWS_A_RUN, curves_of, gathered
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.rows import default_axis
+from rollbook.server.schemas.curves import CurvesAsk
 from rollbook.server.schemas.places import (
     CompareAnswer,
     CompareAsk,
@@ -26,9 +28,13 @@ from rollbook.server.schemas.places import (
     DiffAsk,
     DiffRow,
     LeftOut,
+    PartedPair,
+    PlanLook,
     PlanRow,
+    PlanVerdict,
     Profile,
     SeedValue,
+    StoredPlan,
 )
 from rollbook.server.series import Reach, read_series
 
@@ -36,6 +42,7 @@ __all__ = ["ENDPOINTS", "compared"]
 
 _LEAST_SEEDS = 5
 _LACKING = "(not set)"
+_MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
 def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
@@ -92,6 +99,8 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
         if len(found.thresholds_H)
         else None,
         plan=[_plan(group) for group in found.groups],
+        parted=_parted(hall, groups, ask, axis) if len(groups) > 1 else [],
+        plans=_plans(hall, ask.key),
     )
 
 
@@ -190,6 +199,56 @@ def _plan(group: compare.Group) -> PlanRow:
     n = len(scores)
     todo = f"run {_LEAST_SEEDS - n} more, then look" if n < _LEAST_SEEDS else "look after each further seed"
     return PlanRow(group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, todo=todo)
+
+
+def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
+    """Along the curves that the page draws of these groups."""
+    curves = curves_of(hall, groups, ask.key, CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic))[0]
+    return [
+        PartedPair(
+            a=plain(pair.a),
+            b=plain(pair.b),
+            ahead=plain(pair.ahead),
+            x=_there(pair.x),
+            last=_there(pair.last),
+            sentence=plain(pair.sentence()),
+        )
+        for pair in (curves.parted() if curves is not None else ())
+    ]
+
+
+def _plans(hall: Hall, key: str) -> list[StoredPlan]:
+    stored = [plan for root in hall.catalogue.roots for plan in plans_below(root)]
+    stored.sort(key=lambda plan: plan["asked"].get("metric") != key)
+    return [_stored(plan) for plan in stored[:_MOST_PLANS]]
+
+
+def _stored(plan: dict[str, Any]) -> StoredPlan:
+    asked = {name: plain(str(plan["asked"].get(name, ""))) for name in ("metric", "by", "score")}
+    return StoredPlan(
+        name=plain(plan["name"]),
+        arms=[plain(arm) for arm in plan["arms"]],
+        n_min=plan["n_min"],
+        n_max=plan["n_max"],
+        alpha=plan["alpha"],
+        looks=[
+            PlanLook(
+                a=plain(look["pair"][0]),
+                b=plain(look["pair"][1]),
+                **{name: look[name] for name in ("n", "level", "outcome")},
+                **{name: _there(look[name]) for name in ("difference", "low", "high")},
+            )
+            for look in plan["looks"][-_MOST_LOOKS:]
+        ],
+        verdicts=[
+            PlanVerdict(
+                **{name: plain(said[name]) for name in ("a", "b", "outcome", "better", "sentence")},
+                chance=_there(said["chance"]),
+            )
+            for said in plan["verdicts"]
+        ],
+        **asked,
+    )
 
 
 def _there(value: float | None) -> Any:

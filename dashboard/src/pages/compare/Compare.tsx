@@ -16,6 +16,7 @@ import { kindOf } from "../../state/desk.ts";
 import { colorOf, entities, startTable, table } from "../runs/table.ts";
 import { Diff } from "./Diff.tsx";
 import { Curves } from "./Curves.tsx";
+import { Plans } from "./Plans.tsx";
 import { Better, Intervals, Profile, Seeds } from "./findings.tsx";
 
 const key = word("key");
@@ -82,20 +83,30 @@ function AtStep({ found }: { found: CompareAnswer }) {
 
 function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupOf[] }) {
   const two = found.groups.length > 1;
+  const { own, shared } = apart(found.pairs.length > 0 ? found.pairs.map((pair) => pair.sentence) : [found.sentence]);
   return (
     <div class="cols">
       <section class="card c12 said">
-        <p class={`verdict${found.sentence.length > 180 ? " long" : ""}`}><Verdict text={found.sentence} names={found.groups.map((group) => group.name)} /></p>
-        <p class="notes">{found.notes.map((note) => <span key={note} class="tag">{note}</span>)}</p>
+        {own.map((text) => <p key={text} class={`verdict${found.sentence.length > 180 ? " long" : ""}`}><Verdict text={text} names={found.groups.map((group) => group.name)} /></p>)}
+        <p class="notes">{[...shared, ...found.notes].map((note) => <span key={note} class="tag">{note}</span>)}</p>
       </section>
       <Intervals found={found} />
       {two && <Better found={found} />}
-      <Curves of={found.key} axis={found.x} statistic={found.statistic} />
+      <Curves of={found.key} axis={found.x} statistic={found.statistic} parted={found.parted ?? []} />
       {found.profile && <Profile found={found} />}
+      <Plans found={found} />
       <Diff groups={chosen} />
       <Seeds found={found} />
     </div>
   );
+}
+
+/** What each of several texts says alone, and the sentences at the end that all of them share: those are said once. */
+function apart(texts: readonly string[]): { own: string[]; shared: string[] } {
+  const parts = texts.map((text) => text.split(/(?<=\.) /));
+  const shared: string[] = [];
+  while (parts.length > 1 && parts.every((part) => part.length > 1 && part.at(-1) === parts[0]?.at(-1))) shared.unshift(parts.map((part) => part.pop())[0] as string);
+  return { own: parts.map((part) => part.join(" ")), shared };
 }
 
 /** The server's sentence with the names of groups in bold. */

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
+import type { CompareAnswer } from "../../api/names.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { deskOf, DeskContext, type Look } from "../../state/desk.ts";
 import { hear } from "../../state/live.ts";
@@ -10,8 +11,9 @@ import { entities } from "../runs/table.ts";
 /** A verdict hides nothing: no value is cut off. */
 const EVERYTHING: Look = { smoothing: 0, xLog: false, yLog: false, robust: false };
 
-export function Curves({ of, axis, statistic }: { of: string; axis: string; statistic: string }) {
-  const shown = entities.value;
+export function Curves({ of, axis, statistic, parted }: { of: string; axis: string; statistic: string; parted: NonNullable<CompareAnswer["parted"]> }) {
+  const chosen = entities.value;
+  const shown = useMemo(() => chosen.map((entity) => ({ ...entity, id: entity.name })), [chosen]); // asked for as the verdict asks: one reckoning for both
   const desk = useMemo(() => ({ ...deskOf("", "", axis, axis), entities: signal(shown), look: signal(EVERYTHING) }), [axis, shown]);
   useEffect(() => {
     desk.feed.choose({ entities: shown, x: axis, statistic: statistic === "mean" || statistic === "median" ? statistic : "iqm", ghosts: false });
@@ -21,8 +23,9 @@ export function Curves({ of, axis, statistic }: { of: string; axis: string; stat
   const said = desk.feed.of(of).value.sentences;
   return (
     <section class="card c7">
-      <header><h2>Over training</h2><span class="soft">{said[0] ?? ""}</span></header>
+      <header><h2>{parted.length > 0 ? "When did they part?" : "Over training"}</h2><span class="soft">{said[0] ?? ""}</span></header>
       <div class="in tall"><DeskContext.Provider value={desk}><KeyChart key={of} name={of} /></DeskContext.Provider></div>
+      {parted.length > 0 && <div class="in said2">{parted.map((pair) => <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>{pair.sentence}</p>)}</div>}
     </section>
   );
 }

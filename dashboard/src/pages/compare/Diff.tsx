@@ -21,9 +21,9 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
       </header>
       <Answered of={answer} what="configurations">
         {(found) => (
-          <MiniTable label="Configuration of each group" columns={[{ id: "path", head: "config" }, ...groups.map((group, i) => ({ id: String(i), head: <><i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}</> }))]}
+          <div class="limited flush"><MiniTable label="Configuration of each group" columns={[{ id: "path", head: "config" }, ...groups.map((group, i) => ({ id: String(i), head: <><i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}</> }))]}
             rows={found.rows.filter((row) => all || row.differs)} rowClass={(row) => (row.differs ? "" : "off")}
-            cell={(row, id) => id === "path" ? <span class="mono">{row.path}</span> : <span class="mono">{row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? <b>{plain(row.values[Number(id)])}</b> : plain(row.values[Number(id)])}</span>} />
+            cell={(row, id) => id === "path" ? <span class="mono">{row.path}</span> : <span class="mono">{row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? <b>{plain(row.values[Number(id)])}</b> : plain(row.values[Number(id)])}</span>} /></div>
         )}
       </Answered>
     </section>

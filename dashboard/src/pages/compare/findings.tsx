@@ -62,7 +62,7 @@ export function Better({ found }: { found: CompareAnswer }) {
             <div key={`${pair.a} ${pair.b}`} class="pairplot">
               <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><b>{said(pair.better, 2)}</b></div>
               <span class="track line"><i class="rail" /><i class="half" style={{ left: at(0.5) }} />{Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}</span>
-              <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {pair.sentence} {Number.isFinite(evidence) && <span class="soft">Evidence {value(evidence, 2)}; {pair.decides} decides.</span>}</p>
+              <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {Number.isFinite(evidence) && <span class="soft">evidence {value(evidence, 2)}; {pair.decides} decides</span>}</p>
             </div>
           );
         })}

@@ -15,6 +15,8 @@ import { refusal, type Refusal } from "../../state/source.ts";
 const chosen = word("log");
 const MOST = 5000;
 const LINES = 300;
+/** What a line begins with where its time is said beside it; a level other than INFO stays. */
+const STAMP = /^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*\](\[INFO\])? ?/;
 
 /** The log one looks for first: one that says something, the script's own before the keeper's. */
 function best<Log extends { name: string; bytes: number }>(logs: readonly Log[]): Log | undefined {
@@ -70,7 +72,7 @@ export function LogView({ run }: { run: string }) {
       {(error.value ?? logs.error) && <div class="pad"><Failure error={(error.value ?? logs.error) as Refusal} /></div>}
       <div ref={box} class="log logbox in" tabIndex={0} role="log" aria-label="Lines of the log" onScroll={(event) => { const { scrollTop, scrollHeight, clientHeight } = event.currentTarget; follows.value = scrollHeight - scrollTop - clientHeight < 24; }}>
         {start.value > 0 && search.value === "" && <button class="btn" type="button" onClick={older}>Older lines</button>}
-        {lines.value.map((line) => <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>{typeof line.time === "number" && <time>{clock(line.time)}</time>}{line.text}</div>)}
+        {lines.value.map((line) => <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>{typeof line.time === "number" && <time>{clock(line.time)}</time>}{typeof line.time === "number" ? line.text.replace(STAMP, "") : line.text}</div>)}
         {known.length === 0 && logs.value && <p class="soft">Lines that a logger of rollbook writes, and the output of the script, stand here.</p>}
       </div>
     </section>

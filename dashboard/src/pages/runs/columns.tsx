@@ -19,10 +19,13 @@ export const heroKey = signal("");
 
 const FIXED = ["status", "progress", "created", "updated", "duration", "seed", "host", "tags", "notes", "attempts", "alerts", "group", "job_type"];
 
+const AGAIN = 500; // ms, while the server still reads what the runs hold
+
 export async function learnColumns(): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
   heroKey.value = telling(answer.metrics) ?? "";
+  if (answer.pending > 0) setTimeout(() => void learnColumns().catch(() => undefined), AGAIN);
 }
 
 /** Columns of the table, in order: those of the address, or a good choice. */
@@ -57,7 +60,7 @@ export function sayColumns(columns: string[]): void {
   if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
 }
 
-const WIDTHS: Record<string, string> = { status: "84px", spark: "74px", progress: "58px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
+const WIDTHS: Record<string, string> = { status: "80px", spark: "74px", progress: "56px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
 
 export function column(id: string): Column<Row> {
   const metric = /^(last|max|min):(.*)$/s.exec(id);
@@ -66,7 +69,7 @@ export function column(id: string): Column<Row> {
   return {
     id,
     head: <span title={id}>{name}</span>,
-    width: WIDTHS[id] ?? (metric ? "96px" : "72px"),
+    width: WIDTHS[id] ?? (metric ? "84px" : "66px"),
     number: metric !== null || ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) || id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,

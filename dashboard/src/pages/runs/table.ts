@@ -136,6 +136,17 @@ function entity(row: GroupRow | RunRow, color: number, place: number): Entity {
   return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(place) };
 }
 
+/** Names that two share get what tells them apart: the project, or the run's own id. */
+function apart(all: Entity[]): Entity[] {
+  const again = (names: string[]): Set<string> => new Set(names.filter((name, i) => names.indexOf(name) !== i));
+  let twice = again(all.map((one) => one.name));
+  if (twice.size === 0) return all;
+  const where = (one: Entity): string => { const row = known.get(one.id); return row === undefined || row.kind === "section" ? "" : row.kind === "run" ? row.project : row.section; };
+  const placed = all.map((one) => (twice.has(one.name) ? { ...one, name: `${where(one)}/${one.name}` } : one));
+  twice = again(placed.map((one) => one.name));
+  return placed.map((one) => (twice.has(one.name) ? { ...one, name: `${one.name} ${one.id}` } : one));
+}
+
 function memberName(run: string): string {
   const row = known.get(run);
   return row?.kind === "run" ? runName(row, true) : run;
@@ -150,7 +161,7 @@ export const entities = computed(() => {
     const row = known.get(id);
     return row === undefined || row.kind === "section" ? null : entity(row, color, i);
   });
-  const next = rows.filter((one): one is Entity => one !== null);
+  const next = apart(rows.filter((one): one is Entity => one !== null));
   if (JSON.stringify(next) !== JSON.stringify(before)) before = next;
   return before;
 });

@@ -402,8 +402,63 @@ class PlanRow(msgspec.Struct, kw_only=True):
     todo: str
 
 
+class PartedPair(msgspec.Struct, kw_only=True):
+    """From where on two groups stay apart at each point; x: null where they do not."""
+
+    a: str
+    b: str
+    ahead: str | None
+    x: Num
+    last: Num
+    sentence: str
+
+
+class PlanLook(msgspec.Struct, kw_only=True):
+    """One look of a plan at a pair; difference: of the means, a - b, with its repeated interval."""
+
+    a: str
+    b: str
+    n: int
+    level: float
+    difference: Num
+    low: Num
+    high: Num
+    outcome: str
+
+
+class PlanVerdict(msgspec.Struct, kw_only=True):
+    """What a plan says of a pair now; chance: that its end decides, if things go on as they are."""
+
+    a: str
+    b: str
+    outcome: str
+    better: str | None
+    chance: Num
+    sentence: str
+
+
+class StoredPlan(msgspec.Struct, kw_only=True):
+    """A comparison that was planned beforehand and is kept beside the runs."""
+
+    name: str
+    metric: str
+    by: str
+    score: str
+    arms: list[str]
+    n_min: int
+    n_max: int
+    alpha: float
+    looks: list[PlanLook]
+    verdicts: list[PlanVerdict]
+
+
 class CompareAnswer(Answer, kw_only=True):
-    """The comparison of groups: a sentence first, then what it rests on."""
+    """The comparison of groups: a sentence first, then what it rests on.
+
+    Attributes:
+      parted: of each pair of groups, along the axis.
+      plans: those kept beside the runs, of this metric first.
+    """
 
     key: str
     x: str
@@ -418,6 +473,8 @@ class CompareAnswer(Answer, kw_only=True):
     pairs: list[ComparePair]
     profile: Profile | None
     plan: list[PlanRow]
+    parted: list[PartedPair] = []
+    plans: list[StoredPlan] = []
 
 
 class DiffAsk(Ask, kw_only=True):
