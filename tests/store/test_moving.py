@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_writer import FakeWriter, make_run
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.book.sealed_rows import SealedRows
+from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.seal import folder as sealing
@@ -113,6 +114,107 @@ def test_any_order_of_events_gives_every_row_once(
     check()
     assert sorted(int(r.values["v"]) for r in Book(run).tail(from_start=True, stop=lambda: True)) == sorted(written)
     reader.close()
+
+
+HIDDEN = st.lists(
+    st.one_of(
+        st.tuples(st.just("segment"), st.integers(0, 1), st.integers(1, 3)),
+        st.tuples(st.just("frames"), st.integers(1, 3)),
+        st.tuples(st.just("seal")),
+        st.tuples(st.just("unreadable"), st.integers(0, 40)),
+        st.tuples(st.just("back")),
+    ),
+    min_size=10,
+    max_size=60,
+)
+
+
+@example(operations=[*[("segment", 0, 2)] * 2, ("unreadable", 1), *[("segment", 0, 2)] * 3])
+@example(operations=[*[("frames", 2)] * 2, ("unreadable", 1), *[("frames", 2)] * 3])
+@given(operations=HIDDEN)
+@settings(
+    max_examples=30,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
+    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
+) -> None:
+    """A part or a left journal file loses no row by what is sealed and merged around it meanwhile."""
+    run = make_run(tmp_path_factory.mktemp("runs"))
+    writer = FakeWriter(run)
+    lane = writer.lane()
+    streams = [lane.stream("v", "a", size=512), lane.stream("v", "b", size=512)]
+    hidden: dict[Path, bytes] = {}
+    written: list[float] = []
+
+    def files() -> list[Path]:
+        left = [p for p in writer.folder.glob("*.seg") if streams[0].word(p, layout.STATE_AT) == layout.LEFT]
+        logs = writer.folder.glob("*.log")
+        return sorted(p for p in (*(run / "data").glob("metrics/*/w1*.parquet"), *left, *logs) if p not in hidden)
+
+    def check() -> None:
+        for path, content in hidden.items():
+            path.write_bytes(content)
+        hidden.clear()
+        assert sorted(Book(run).metrics(["v"])["v"].to_pylist() if written else []) == written
+
+    for operation, *where in operations:
+        if operation in ("segment", "frames"):
+            for _ in range(where[-1]):
+                written.append(len(written) + 1.0)
+                if operation == "frames":
+                    lane.rare({"v": written[-1]})
+                else:
+                    streams[where[0]].log(written[-1], 0.0, env_step=len(written))
+            if operation == "frames":
+                lane.roll_log()
+            else:
+                streams[where[0]].leave()
+            seal(run)
+        elif operation == "seal":
+            seal(run)
+        elif operation == "back":
+            check()
+        elif there := files():
+            path = there[where[0] % len(there)]
+            hidden[path] = path.read_bytes()
+            path.write_bytes(b"\x55" * len(hidden[path]))
+    check()
+    seal(run)
+    check()
+    writer.close()
+    seal(run, final=True, take_over=True)
+    check()
+
+
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("rows", [2, 400])
+def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they_are_merged_meanwhile(
+    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch, rows: int, final: bool
+) -> None:
+    run = make_run(tmp_path)
+    writer = FakeWriter(run)
+    stream = writer.lane().stream("v", "a", size=32768)
+    with monkeypatch.context() as patch:
+        patch.setattr(merging, "_AT_ONCE", 100)
+        for first in range(0, 9 * rows, rows):
+            for n in range(first, first + rows):
+                stream.log(float(n), 0.0, env_step=n)
+            stream.leave()
+            seal(run)
+    parts = {part: part.read_bytes() for part in (run / "data").glob("metrics/wide/w1*")}
+    assert len(parts) == 9
+    for part in parts:
+        part.unlink()
+    for part in sorted(parts, reverse=True, key=lambda part: int(part.stem.rpartition(".")[2]) % 7):
+        part.write_bytes(parts[part])
+        seal(run, final=final)
+    assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == list(range(9 * rows))
+    seal(run, final=True)
+    assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == list(range(9 * rows))
+    assert len(list((run / "data").glob("metrics/*/*w1*"))) <= 1  # all are there, and are one
 
 
 class TinyWriter(Writer):

@@ -39,27 +39,33 @@ class FrameSealing:
             for path in paths if gone else paths[:-1]:
                 own = _size(path)
                 if batch and size + own > _BATCH_BYTES:
-                    self._seal_batch(info, lane, batch, gone)
+                    if not self._seal_batch(info, lane, batch, gone):
+                        batch = []
+                        break
                     batch, size = [], 0
                 batch.append(path)
                 size += own
             if batch:
                 self._seal_batch(info, lane, batch, gone)
 
-    def _seal_batch(self, info: WriterInfo, lane: int, paths: list[str], gone: bool) -> None:
-        """Neighbouring frame files of one lane become one part a group; then they are given up."""
+    def _seal_batch(self, info: WriterInfo, lane: int, paths: list[str], gone: bool) -> bool:
+        """Neighbouring frame files of one lane become one part a group; then they are given up. False if some wait."""
         done: list[tuple[str, bool]] = []
         frames: list[tuple[int, int, dict[str, Any]]] = []
-        later = False
+        later = waits = False
         for path in paths:
             batch = self._pass.attempt(_read, path, info)
             if batch is None:
-                if gone and os.path.exists(path):
+                if not gone and os.path.exists(path):
+                    waits = True
+                    break  # later ones wait with it, so that parts stay in order
+                if os.path.exists(path):
                     keep_aside(self._pass.run, path)
                 continue
             own, damaged, problems = batch
             if not gone and any(self._is_pending(info, lane, *frame) for frame in own):
-                break  # its values are still on their way
+                waits = True  # its values are still on their way
+                break
             later = later or any("deferred" in payload for _, _, payload in own)
             frames += own
             done.append((path, damaged))
@@ -83,6 +89,7 @@ class FrameSealing:
             else:
                 unlink(path)
             self._pass.report.frame_files += 1
+        return not waits
 
     def _is_pending(self, info: WriterInfo, lane: int, seq: int, time_ns: int, payload: dict[str, Any]) -> bool:
         later = payload.get("deferred")

@@ -1,7 +1,8 @@
 """Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over.
 
 A part is replaced by a merged one of the same first row: written beside, renamed over, the others unlinked. Whatever
-an interruption leaves behind is contained in the merged part, and readers pass over it.
+an interruption leaves behind is contained in the merged part, and readers pass over it. So only neighbours are merged:
+between parts that are none lie rows of a part that cannot be read now, or is not here yet.
 """
 
 from __future__ import annotations
@@ -52,26 +53,32 @@ def merge(run: str, *, final: bool, problems: list[str]) -> int:
     fills = _all_fills(shelf, problems) if final else None
     for table in [*_tables(run), *(["marks"] if final else [])]:
         parts = _listed(shelf, table)
-        _unlink_leftovers(run, table, parts)
+        for leftover in shelf.contained(table):
+            os.unlink(leftover.path)
         streams: dict[tuple[str, int, str], list[Part]] = {}
         for part in parts:
             if part.name.kind != "merged":
                 streams.setdefault((part.meta["writer"], part.meta["lane"], part.meta["group"]), []).append(part)
+        unread = [PartName.parse(os.path.basename(path)) for path in shelf.problems]
+        stretches: list[list[Part]] = []
         try:
             for stream in streams.values():
                 stream.sort(key=lambda part: int(part.meta["first_seq"]))
+                stretches += _neighbours(stream, [name for name in unread if name is not None])
             if not final:
-                merged += sum(_merge_tiers(stream) for stream in streams.values())
+                merged += sum(_merge_tiers(stretch) for stretch in stretches)
                 continue
             small = [s for s in streams.values() if sum(part.rows for part in s) < SMALL_ROWS]
             former = [part for part in parts if part.name.kind == "merged"]
+            together = [part for s in small for part in s]
             if len(small) + len(former) > 1 or any(_is_old(run, part) for part in former):
-                merged += _merge_small(run, table, [part for s in small for part in s], former, fills)
+                merged += _merge_small(run, table, together, former, fills)
             else:
-                small = []
-            for stream in streams.values():
-                if stream not in small and (len(stream) > 1 or _can_fill(stream[0], fills) or _is_old(run, stream[0])):
-                    merged += _merge_parts(stream, fills)
+                together = []
+            for stretch in stretches:
+                first = stretch[0]
+                if first not in together and (len(stretch) > 1 or _can_fill(first, fills) or _is_old(run, first)):
+                    merged += _merge_parts(stretch, fills)
         except (Damaged, FileNotFoundError) as err:
             problems.append(str(err))
     if final and not problems:
@@ -119,21 +126,29 @@ def _listed(shelf: PartShelf, table: str) -> list[Part]:
     return []
 
 
-def _unlink_leftovers(run: str, table: str, parts: list[Part]) -> None:
-    """Parts that are contained in another one are of no use any more."""
-    keep = {part.path for part in parts}
-    paths = [os.path.join(folder, name) for folder in part_folders(run, table) for name in own_files(folder)]
-    for path in paths:
-        parsed = PartName.parse(os.path.basename(path))
-        if parsed is not None and path not in keep:
-            try:
-                Part(path, parsed)
-            except Damaged:
-                continue  # unreadable is not the same as contained
-            os.unlink(path)
-
-
 # -- parts of one stream
+
+
+def _neighbours(stream: list[Part], unread: list[PartName]) -> list[list[Part]]:
+    """The stretches of a stream between whose parts no row can be; `unread` are the files that cannot be read now."""
+    stretches: list[list[Part]] = []
+    for part in stream:
+        before = stretches[-1][-1] if stretches else None
+        if (
+            before is None
+            or part.meta.get("after", before.meta["last_seq"]) != before.meta["last_seq"]
+            or "covers" in part.meta
+            or "covers" in before.meta
+            or any(_is_between(name, before.name, part.name) for name in unread)
+        ):
+            stretches.append([])
+        stretches[-1].append(part)
+    return stretches
+
+
+def _is_between(name: PartName, before: PartName, after: PartName) -> bool:
+    same = (name.writer, name.lane, name.kind) == (before.writer, before.lane, before.kind)
+    return name.kind == "merged" or (same and before.first < name.first < after.first)
 
 
 def _merge_tiers(stream: list[Part]) -> int:
@@ -330,7 +345,8 @@ def _write(
 
 def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
     """All small groups of a table in one file, rows of metrics in long form; how many parts went into it."""
-    number = 1 + max((part.name.first for part in former), default=-1)
+    taken = [PartName.parse(name) for folder in part_folders(run, table) for name in own_files(folder)]
+    number = 1 + max((name.first for name in taken if name is not None and name.kind == "merged"), default=-1)
     pieces = [part.read() for part in former]
     for part in parts:
         rows = filled(part.read(), part.meta, fills)

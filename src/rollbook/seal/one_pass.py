@@ -98,6 +98,7 @@ class SealPass:
     def write(self, meta: Meta, table: pa.Table) -> None:
         """A part under its deterministic name, with its pyramid if it is one of numbers."""
         group = meta["group"]
+        meta = {**meta, "after": self.sealed.before(meta)}
         name = PartName(meta["writer"], meta["lane"], group if group[0] == "S" else group[0], meta["first_seq"])
         is_wide = meta["table"] == "metrics" and group != "R"
         levels = pyramid_path(self.run, meta["table"], str(name)) if is_wide else ""
@@ -112,13 +113,21 @@ class SealedRanges:
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
     def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
-        """(first, last) sequence numbers of the parts of a group, as they were when the pass began."""
+        """(first, last) sequence numbers of the parts of a group, as far as they can be read."""
         if table not in self._ranges:
             found = self._ranges[table] = {}
             for part in self.parts(table):
                 for whose, number, kind, first, last in covers_of(part.meta):
                     found.setdefault((whose, number, kind), []).append((first, last))
         return self._ranges[table].get((writer, lane, group), [])
+
+    def before(self, meta: Meta) -> int:
+        """The last number in the part before a new one of its group, 0 without; the new one is known from now on."""
+        own = (meta["writer"], meta["lane"], meta["group"])
+        known = self.of(meta["table"], *own)
+        last = max((last for _, last in known if last < meta["first_seq"]), default=0)
+        self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
+        return last
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table."""

@@ -85,7 +85,10 @@ class SegmentSealing:
         for left in batch:
             loaded = self._pass.attempt(left.load)
             if loaded is None:
-                if gone and os.path.exists(left.path):
+                if not gone and os.path.exists(left.path):
+                    waits = True
+                    break
+                if os.path.exists(left.path):
                     keep_aside(self._pass.run, left.path)
                 continue
             own, words, odd, generation = loaded
@@ -171,7 +174,9 @@ class LeftSegment:
                     unlink(path)  # it was never begun
                     return None
                 return cls(path, 0, 0, 0) if gone else None
-            _, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
+            magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
+            if magic != layout.SEGMENT_MAGIC:
+                return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
             if gone and (state == layout.SEALED or generation % 2):
                 unlink(path)  # its rows are sealed; if its writer died while recycling it, new ones had not come
             if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):

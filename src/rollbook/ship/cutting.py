@@ -51,6 +51,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
         new = PartName(name.writer, name.lane, name.kind, left[0][4])
     meta.pop("last", None)
     meta.pop("last_clocks", None)
+    meta.pop("after", None)  # of the rows before some may have been cut off
     with tempfile.TemporaryDirectory(prefix="rollbook-cut-") as folder:
         beside = os.path.join(folder, str(new))
         write_part(beside, meta, rows)

@@ -261,6 +261,11 @@ class PartShelf:
             self._stamps[table] = stamps
         return self._listed[table]
 
+    def contained(self, table: str) -> list[Part]:
+        """Parts that `parts` passed over because others hold their rows: what an interrupted merge leaves behind."""
+        given = {part.path for part in self._listed.get(table, ())}
+        return [part for path, part in self._known.get(table, {}).items() if path not in given]
+
     def _open(self, known: dict[str, Part], entry: os.DirEntry[str], name: PartName) -> None:
         part = known.get(entry.path)
         if part is not None:

@@ -45,9 +45,9 @@ __all__ = [
 
 Meta = dict[str, Any]
 """What a piece of a table is: table, group, writer, lane, stream, attempt, scope, at (None where it varies by row),
-first_seq, last_seq, first_time, last_time (unix ns), rows, keys, stored (key -> its column, where that is another
-name), types, deferred, clocks (the known ones), fields (column -> what its type does not say), last (the values of the
-last row)."""
+first_seq, last_seq, after (last_seq of the part before it), first_time, last_time (unix ns), rows, keys, stored (key ->
+its column, where that is another name), types, deferred, clocks (the known ones), fields (column -> what its type does
+not say), last (the values of the last row)."""
 
 LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
 """The columns of a value in long form: its key; d, q, b or z; as float64; exactly, for q and b; as digits, for z."""
