@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollbook.keeper import sealing
+from rollbook.keeper import child
 from sealing_forks import SealingForks
 
 try:
@@ -27,13 +27,13 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
     if os.name != "posix":
         yield
         return
-    forks, start_child = SealingForks(), sealing.start_child
+    forks, start_child = SealingForks(), child.start_child
 
     def start(command: Any, words: Any, log: Any) -> Any:
         is_usual = "rollbook.keeper.sealing_child" in command[-1]
         return forks.start(list(words), log) if is_usual else start_child(command, words, log)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sealing, "start_child", start)
+        patch.setattr(child, "start_child", start)
         yield
     forks.close()

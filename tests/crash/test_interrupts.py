@@ -353,8 +353,6 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
 class SealedAtOnce:
     """A sealing process that has already done its work."""
 
-    returncode = 0
-
     def poll(self) -> int:
         return 0
 
@@ -370,10 +368,11 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     from rollbook.keeper.sealing import Sealing
 
     def start(sealing: Any, *, final: bool) -> None:
-        sealing._child, sealing.was_final = SealedAtOnce(), final
+        sealing._process, sealing.was_final = SealedAtOnce(), final
 
     # The process that seals is a child; what becomes of a run that is sealed half is the next test.
     monkeypatch.setattr(Sealing, "_start", start)
+    monkeypatch.setattr(Sealing, "at_work", 0)
     event = interrupts = 0
     reached = True
     errors = []

@@ -14,9 +14,9 @@ import threading
 import time
 from heapq import heappop, heappush
 
-from rollbook.keeper import sealing
 from rollbook.keeper.household import Household
 from rollbook.keeper.main import Keeper
+from rollbook.keeper.sealing import Sealing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 
 def main(folder: str) -> None:
     """Be the keeper of a household; ends at once if there is one."""
-    sealing.most_children = 2
+    Sealing.most_at_once = 2
     ManyRuns(Household(folder)).run()
     sys.stdout.flush()
     os._exit(0)  # a thread that hangs in a file system must not keep the process

@@ -1,12 +1,12 @@
-"""The child that ships: started when there may be something new, one at a time, so that the keeper itself never loads
-what speaks to stores. Nothing waits for it, and what it could not ship stays where it is."""
+"""The child that ships: started when there may be something new, so that the keeper itself never loads what speaks to
+stores. Nothing waits for it, and what it could not ship stays where it is."""
 
 from __future__ import annotations
 
 import os
-import sys
 
 from rollbook.files import read_json
+from rollbook.keeper.child import Child
 from rollbook.keeper.places import keeper_folder
 from rollbook.remote import origin_of
 
@@ -21,30 +21,20 @@ SHIP_SECONDS = 20.0
 """How often a live run is shipped: what a host that vanishes takes with it is at most so old (and what was not
 away)."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _LOOK_SECONDS = 5.0
 _SLOW_SECONDS = 600.0
 """A child that takes longer hangs: it is ended, and another one is started later."""
 
-_CHILD = (
-    "import os, runpy, sys; "
-    "sys.path += [p for p in os.environ.get('ROLLBOOK_KEEPER_PATH', '').split(os.pathsep) if p and p not in sys.path]; "
-    "runpy.run_module('rollbook.ship.folder', run_name='__main__', alter_sys=True)"
-)
 
-
-class Shipping:
+class Shipping(Child):
     """Runs `python -m rollbook.ship.folder RUN [--final]` when it is due, for a run that has a place.
 
     Args:
-      run_folder: the run's folder.
-      clock: seconds, monotonic.
-      say: (cause, words) writes a line into data/keeper/log, once a cause.
-      command: what to run instead of the module, for a keeper inside the training process and for tests.
-    Attributes:
-      failures: how many children in a row have failed.
-      was_final: whether the last child was asked for everything.
+      run_folder, clock, say, command: see `Child`.
     """
+
+    module, cause, work = "rollbook.ship.folder", "ship", "shipping"
+    longest_pause = 60.0
 
     def __init__(
         self,
@@ -53,16 +43,10 @@ class Shipping:
         say: Callable[[str, str], None],
         command: Sequence[str] | None = None,
     ) -> None:
-        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        start = _CHILD.replace("import os,", f"import sys; sys.path.append({package!r}); import os,", 1)
-        self._command = list(command) if command is not None else [sys.executable, "-c", start]
-        self._run_folder, self._clock, self._say = run_folder, clock, say
-        self._child: Any = None
+        super().__init__(run_folder, clock, say, command)
         self._wanted = False
-        self._looked_at = self._not_before = self._shipped_at = self._started_at = -1e9
+        self._looked_at = self._shipped_at = self._started_at = -1e9
         self._is_home = self._was_definite = False
-        self.was_final = False
-        self.failures = 0
 
     @property
     def wanted(self) -> bool:
@@ -71,11 +55,6 @@ class Shipping:
             self._looked_at = self._clock()
             self._wanted = origin_of(self._run_folder) is not None
         return self._wanted
-
-    @property
-    def busy(self) -> bool:
-        """A child is at work."""
-        return self._child is not None
 
     def is_home(self) -> bool:
         """The last child was asked for everything, and everything is in the place."""
@@ -96,13 +75,8 @@ class Shipping:
 
     def due(self) -> bool:
         """Whether `step` would start a child now."""
-        now = self._clock()
-        return (
-            self.wanted
-            and self._child is None
-            and now >= self._not_before
-            and (now - self._shipped_at >= SHIP_SECONDS or self.failures > 0)
-        )
+        is_time = self.failures > 0 or self._clock() - self._shipped_at >= SHIP_SECONDS
+        return self.wanted and is_time and self.may_start()
 
     def step(self, alive: bool = True) -> None:
         """Take the child back if it has ended; start one if it is time.
@@ -117,68 +91,26 @@ class Shipping:
                 self._start(final=False)
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now; False if one is at work or the last one failed a moment ago."""
-        self.poll()
-        if not self.wanted or self._child is not None or self._clock() < self._not_before:
-            return False
-        self._start(final=final)
-        return self._child is not None
+        """Start a child now; False if one is at work, the last one failed a moment ago, or the run has no place."""
+        return self.wanted and super().begin(final=final)
 
     def poll(self) -> bool | None:
-        """None: no child has ended since the last call; else whether it succeeded."""
-        if self._child is None:
-            return None
-        if self._child.poll() is None:
-            if self._clock() - self._started_at > _SLOW_SECONDS:
-                self._child.kill()
-            return None
-        code, self._child = self._child.returncode, None
-        self._shipped_at = self._clock()
-        if code == 0:
-            self.failures = 0
-            self._is_home = self.was_final
-            return True
-        self._was_definite = code == 1
-        words = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json")).get("words")
-        self._failed(f"shipping ended with status {code}: {words or 'its words are above'}. It is tried again")
-        return False
-
-    def stop(self) -> None:
-        """End the child; what it has shipped stays, and the next one goes on from there."""
-        if self._child is not None:
-            self._child.terminate()
-            self._child.wait()
-            self._child = None
+        """None: no child has ended since the last call; else whether it succeeded. One that hangs is ended."""
+        if self._process is not None and self._clock() - self._started_at > _SLOW_SECONDS:
+            self._process.kill()
+        return super().poll()
 
     def _start(self, *, final: bool) -> None:
-        import subprocess
-
-        options: dict[str, Any] = {}
-        if os.name == "posix":
-            options["process_group"] = 0
         self._is_home = False
         self._started_at = self._clock()
-        try:
-            with open(os.path.join(keeper_folder(self._run_folder), "log"), "ab") as log:
-                self._child = subprocess.Popen(
-                    [*self._command, self._run_folder, *(["--final"] if final else [])],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    **options,
-                )
-        except OSError as err:
-            self._failed(f"the shipping process cannot be started: {err}")
-            return
-        self.was_final = final
-        if not final:
-            try:
-                os.setpriority(os.PRIO_PROCESS, self._child.pid, 10)
-            except (OSError, AttributeError):
-                return
+        super()._start(final=final)
 
-    def _failed(self, words: str) -> None:
-        self.failures += 1
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self.failures - 1, 20))
-        self._not_before = self._clock() + pause
-        self._say("ship", words)
+    def _ended(self, status: int) -> bool:
+        self._shipped_at = self._clock()
+        if status == 0:
+            self._is_home = self.was_final
+            return True
+        self._was_definite = status == 1
+        words = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json")).get("words")
+        self._failed(f"shipping ended with status {status}: {words or 'its words are above'}. It is tried again")
+        return False

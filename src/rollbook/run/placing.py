@@ -89,19 +89,16 @@ def _ask(arguments: list[str]) -> tuple[str, str] | None:
     import json
     import subprocess
 
-    program = (
-        "import os, runpy, sys; "
-        "sys.path += [p for p in os.environ.get('ROLLBOOK_KEEPER_PATH', '').split(os.pathsep) "
-        "if p and p not in sys.path]; "
-        "runpy.run_module('rollbook.ship.check', run_name='__main__', alter_sys=True)"
-    )
+    from rollbook.keeper.child import command_of
+    from rollbook.keeper.launch import PATH_VARIABLE
+
     environment = dict(os.environ)
-    environment["ROLLBOOK_KEEPER_PATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path if isinstance(p, str))
+    environment[PATH_VARIABLE] = os.pathsep.join(os.path.abspath(p) for p in sys.path if isinstance(p, str))
     if not sys.executable or getattr(sys, "frozen", False):
         return None
     try:
         done = subprocess.run(
-            [sys.executable, "-c", program, *arguments],
+            [*command_of("rollbook.ship.check"), *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
