@@ -1,0 +1,198 @@
+"""Groups of runs compared by one score: what a reader may ask of it, as tables and as pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.compare.group_curve import Floats
+from rollbook.compare.plans import plan_data
+from rollbook.compare.scores import Group, Pair, in_a_sentence
+from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.stats import Interval, Study
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.plots import Bars, Panel, Picture
+
+__all__ = ["Comparison"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Groups of runs compared by one score.
+
+    Attributes:
+      metric, by, how: the key, the field that made the groups, and how a run's metric became one number.
+      tasks: names of the tasks, ("",) for one.
+      statistic: of the intervals.
+      groups, pairs: in the order of the groups' first runs.
+      thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, a row a group.
+      study: the plan and its looks, None without a plan.
+      notes: what a reader has to know: who was left out and why, what is not on one scale.
+      preliminary: whether more draws of the resamples are on their way.
+    """
+
+    metric: str
+    by: str
+    how: str
+    tasks: tuple[str, ...]
+    statistic: str
+    groups: tuple[Group, ...]
+    pairs: tuple[Pair, ...]
+    thresholds_H: Floats
+    profiles_GH: Floats
+    study: Study | None = None
+    notes: tuple[str, ...] = ()
+    preliminary: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def sentences(self) -> list[str]:
+        """Verdicts first, then the intervals, then the notes."""
+        said = [pair.sentence() for pair in self.pairs]
+        said += [
+            f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
+            for g in self.groups
+            if g.interval is not None
+        ]
+        return [*said, *self.notes]
+
+    def plan_data(self) -> dict[str, Any] | None:
+        """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plan_data`."""
+        return None if self.study is None else plan_data(self.study)
+
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid, sentences
+
+        said = self.sentences()
+        return card(f"{self.metric} by {self.by}", self.how, sentences(said), grid(self.table()))
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a group: group, n, estimate, low, high, method, claim, crashed, running."""
+        return [
+            {
+                "group": group.label,
+                "n": len(group.seeds_R),
+                self.statistic: None if group.interval is None else group.interval.estimate,
+                "low": None if group.interval is None else group.interval.low,
+                "high": None if group.interval is None else group.interval.high,
+                "method": "" if group.interval is None else group.interval.method,
+                "claim": None if group.interval is None else group.interval.claim,
+                "crashed": len(group.crashed),
+                "running": len(group.running),
+            }
+            for group in self.groups
+        ]
+
+    def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
+        """The comparison as a picture.
+
+        Args:
+          chart: "intervals", "profiles" or "improvement".
+          theme: "light" or "dark".
+          options: of the chart.
+        Raises:
+          UnknownOption: a chart that is not of a comparison.
+        """
+        from rollbook.plots import draw
+
+        makers = {"intervals": self._bars, "profiles": self._profiles, "improvement": self._improvement}
+        if chart not in makers:
+            raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.{did_you_mean(chart, list(makers))}")
+        return draw(chart, makers[chart](), theme=theme, **options)
+
+    def _bars(self) -> Bars:
+        from rollbook.plots import Bars
+
+        def ends(group: Group) -> tuple[float, float]:
+            interval = group.interval
+            if interval is None or interval.low is None or interval.high is None or not interval.is_honest:
+                return math.nan, math.nan
+            return interval.low, interval.high
+
+        known = [group for group in self.groups if group.interval is not None]
+        several = len(self.tasks) > 1
+        return Bars(
+            f"{self.metric}, {self.how}",
+            f"{'IQM' if self.statistic == 'iqm' else self.statistic} (stroke), 95 % interval (bar), "
+            f"{'seeds, averaged over tasks' if several else 'seeds'} (dots)",
+            tuple(group.label for group in known),
+            np.array([group.interval.estimate for group in known if group.interval is not None]),
+            np.array([ends(group)[0] for group in known]),
+            np.array([ends(group)[1] for group in known]),
+            tuple(group.seeds_R for group in known),
+            tuple(_how_sure(group.interval) for group in known if group.interval is not None),
+            remarks=tuple([pair.sentence() for pair in self.pairs[:3]] + list(self.notes)),
+        )
+
+    def _improvement(self) -> Bars:
+        from rollbook.plots import Bars
+
+        n = {group.label: len(group.seeds_R) for group in self.groups}
+        known = [pair for pair in self.pairs if not math.isnan(pair.improvement)]
+        nothing = np.full(len(known), np.nan)
+        return Bars(
+            f"{self.metric}: probability of improvement",
+            "how often a seed of the first scores more than a seed of the second; ties count half",
+            tuple(f"{pair.a} > {pair.b}" for pair in known),
+            np.array([pair.improvement for pair in known]),
+            nothing,
+            nothing,
+            tuple(np.zeros(0) for _ in known),
+            tuple(
+                f"{100 * pair.improvement:.3g} % of {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
+                for pair in known
+            ),
+            zero=0.5,
+            span=(-0.02, 1.02),
+            remarks=tuple(pair.sentence() for pair in known[:3]),
+        )
+
+    def _profiles(self) -> Panel:
+        from rollbook.plots import Line, Panel
+
+        lines = tuple(
+            Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares, steps=True)
+            for group, shares in zip(self.groups, self.profiles_GH, strict=True)
+        )
+        title = f"{self.metric}: share of scores above a threshold"
+        return Panel(title, f"threshold ({self.how})", lines, remarks=self.notes)
+
+    def to_pandas(self) -> Any:
+        """`table()` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table())
+
+    def to_polars(self) -> Any:
+        """`table()` as a Polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame(self.table())
+
+    def scores(self) -> dict[str, npt.NDArray[Any]]:
+        """Every score in long form, as seaborn likes it: group, run, task, score."""
+        rows = [
+            (group.label, name, task, score)
+            for group in self.groups
+            for name, scores_T in zip(group.names, group.scores_RT, strict=True)
+            for task, score in zip(self.tasks, scores_T.tolist(), strict=True)
+            if not math.isnan(score)
+        ]
+        named = zip(("group", "run", "task"), range(3), strict=True)
+        found: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
+        return found | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
+
+
+def _how_sure(interval: Interval) -> str:
+    """The method of an interval and of how many seeds, or why there is none."""
+    if interval.is_honest:
+        claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
+        return f"{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
+    why = interval.reason or f"{interval.method} of so few seeds does not hold at {100 * interval.level:g} %"
+    return f"no interval, n = {interval.n}: {why}"

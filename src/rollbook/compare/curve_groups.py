@@ -1,0 +1,173 @@
+"""A metric of groups of runs on one grid: what a reader may ask of it, as tables and as a picture."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.compare.apart import Parted, parted
+from rollbook.compare.group_curve import Floats, GroupCurve
+from rollbook.compare.reached import Reached, reached
+from rollbook.errors import BadInput, UnknownOption
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.plots import Panel, Picture
+
+__all__ = ["Curves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A metric of groups of runs on one grid.
+
+    Attributes:
+      key, axis, by: the metric, what it runs along, and the field that made the groups ("" for one group).
+      x_P: [points], the grid.
+      groups: in the order of their first runs.
+      notes: what a reader has to know beside what each group says.
+      preliminary: whether better bands, of more draws, are on their way.
+    """
+
+    key: str
+    axis: str
+    by: str
+    x_P: Floats
+    groups: tuple[GroupCurve, ...]
+    notes: tuple[str, ...] = ()
+    preliminary: bool = False
+
+    def __getitem__(self, label: str) -> GroupCurve:
+        for group in self.groups:
+            if group.label == label:
+                return group
+        raise BadInput(f"no group {label!r}; there are {', '.join(repr(group.label) for group in self.groups)}")
+
+    def sentences(self) -> list[str]:
+        """What a reader of the curves has to know: where n changes, who crashed, who was left out."""
+        many = len(self.groups) > 1
+        told = [
+            f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
+        ]
+        return [*self.notes, *told]
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """In long form, one row per group and point: group, x, centre, low, high, min, max, n, claim."""
+        n = len(self.x_P)
+        parts = {
+            "group": [np.full(n, group.label, dtype=object) for group in self.groups],
+            self.axis: [self.x_P for _ in self.groups],
+            "centre": [group.band.centre_P for group in self.groups],
+            "low": [group.band.low_P for group in self.groups],
+            "high": [group.band.high_P for group in self.groups],
+            "min": [group.min_P for group in self.groups],
+            "max": [group.max_P for group in self.groups],
+            "n": [group.n_P for group in self.groups],
+            "claim": [group.band.claim_P for group in self.groups],
+        }
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+    def seeds(self) -> dict[str, npt.NDArray[Any]]:
+        """Every run in long form, as seaborn likes it: group, run, x, value; points without a value are left out."""
+        groups, runs, xs, values = [], [], [], []
+        for group in self.groups:
+            for name, value_P, present_P in zip(
+                group.aligned.names, group.aligned.values_RP, group.aligned.present_RP, strict=True
+            ):
+                n = int(present_P.sum())
+                groups.append(np.full(n, group.label, dtype=object))
+                runs.append(np.full(n, name, dtype=object))
+                xs.append(self.x_P[present_P])
+                values.append(value_P[present_P])
+        named = {"group": groups, "run": runs, self.axis: xs, self.key: values}
+        return {name: np.concatenate(arrays) if arrays else np.zeros(0) for name, arrays in named.items()}
+
+    def plot(self, *, seeds: str = "auto", extremes: bool = True, theme: str = "light", **options: Any) -> Picture:
+        """The curves as a picture.
+
+        Args:
+          seeds: the runs themselves as thin lines: "auto" where no honest band exists, "always", or "never".
+          extremes: a faint area from the lowest to the highest row of any run.
+          theme: "light" or "dark".
+          options: of the chart, such as limits=(0, 500) or log=True.
+        """
+        from rollbook.plots import draw
+
+        return draw("curves", self.panel(seeds=seeds, extremes=extremes), theme=theme, **options)
+
+    def reached(self, level: float | None = None) -> Reached:
+        """Which share of the runs has reached a score, along training: sample efficiency, honest from 3 seeds on.
+
+        Args:
+          level: the score that counts; None takes the highest one that the centre of every group comes to.
+        Raises:
+          BadInput: the curves are of several tasks, whose runs are not one population.
+        """
+        return reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level)
+
+    def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
+        """From where on two groups stay apart, for each pair of them.
+
+        At each point Welch's interval of the difference of the means is worked out, with at least 5 units a group; the
+        groups have parted where it leaves out 0 from one point on to the last that both have. It is pointwise: where,
+        not whether. Whether one is better `compare` answers.
+        """
+        return tuple(parted(a, b, self.x_P, self.axis, level) for a, b in itertools.combinations(self.groups, 2))
+
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid, sentences, spark
+
+        drawn = [
+            spark(
+                [(self.x_P[bends], group.band.centre_P[bends])],
+                [(self.x_P[bends], group.band.low_P[bends], group.band.high_P[bends])],
+                width=260,
+                height=60,
+            )
+            for group, bends in ((group, group.vertices_P) for group in self.groups)
+        ]
+        rows = [{"group": group.legend()} for group in self.groups]
+        title = f"{self.key} by {self.by}" if self.by else self.key
+        return card(title, f"along {self.axis}", grid(rows, sparks={"": drawn}), sentences(self.sentences()))
+
+    def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
+        """A panel a group, all over the same grid."""
+        return [
+            replace(self, groups=(group,)).panel(seeds=seeds, extremes=extremes, title=group.label)
+            for group in self.groups
+        ]
+
+    def panel(self, *, seeds: str = "auto", extremes: bool = True, title: str = "") -> Panel:
+        """What the chart of these curves draws; see `plot`."""
+        from rollbook.plots import Panel
+
+        if seeds not in ("auto", "always", "never"):
+            raise UnknownOption(f'seeds={seeds!r}: it has to be "auto", "always" or "never"')
+        remarks = self.sentences()
+        reasons = dict.fromkeys(
+            group.band.reason for group in self.groups if group.band.reason and not np.isfinite(group.band.low_P).any()
+        )
+        remarks += [f"No band: {reason}." for reason in reasons]
+        if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):
+            several = any(group.tasks > 1 for group in self.groups)
+            what = "mean over the tasks" if several else "row"
+            remarks.append(f"Faint: from the lowest to the highest {what} of any seed.")
+        lines = tuple(group.drawn(seeds, extremes) for group in self.groups)
+        words = f"{self.key} by {self.by}" if self.by else self.key
+        return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
+
+    def to_pandas(self) -> Any:
+        """`columns()` as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """`columns()` as a Polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame({name: values.tolist() for name, values in self.columns().items()})

@@ -1,0 +1,188 @@
+"""Runs brought onto one grid, with the centre, interval and extremes of each group."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook import stats
+from rollbook.compare.curve_groups import Curves
+from rollbook.compare.grid import shared_grid, span_of
+from rollbook.compare.group_curve import Floats, GroupCurve, Line
+from rollbook.compare.scales import no_common_point, scale_of
+from rollbook.errors import BadInput
+from rollbook.stats import Aligned, Band
+
+__all__ = ["curves", "refined_curves"]
+
+
+def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **options: Any) -> Curves:
+    """Groups of runs on one grid, each with its centre, interval and extremes.
+
+    Args:
+      groups, options: see `refined_curves`.
+      draws: resamples of the intervals.
+    Raises:
+      BadInput: no run has a row, or options that clash.
+    """
+    return next(refined_curves(groups, stages=(draws,), **options))
+
+
+def refined_curves(
+    groups: Mapping[str, Mapping[str, Line]],
+    *,
+    key: str,
+    axis: str,
+    by: str = "",
+    statistic: str = "iqm",
+    points: int = 200,
+    seed: int = 0,
+    level: float = 0.95,
+    stages: Sequence[int] = (200, 1999),
+    normalise: Any = None,
+    whole_curve: bool = False,
+    **alignment: Any,
+) -> Iterator[Curves]:
+    """Groups of runs on one grid, at once from few draws, then again from more; all but the last are `preliminary`.
+
+    Args:
+      groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are told of.
+      key, axis, by: see `Curves`.
+      statistic: "iqm", "mean" or "median".
+      points: of the grid, at most; see `shared_grid`.
+      seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
+      level: of the intervals.
+      stages: draws of each answer, increasing.
+      normalise: for several tasks: {task: (worth 0, worth 1)}, or the name of a published table.
+      whole_curve: a band for the whole curve of the mean instead of one for each point by itself.
+      alignment: see `stats.align`.
+    Raises:
+      BadInput: no run has a row, or options that clash.
+    """
+    lines = {label: dict(runs) for label, runs in groups.items()}
+    with_rows = [line for runs in lines.values() for line in runs.values() if len(line.x)]
+    if not with_rows:
+        raise BadInput(f"curves of {key!r}: none of the runs has a row of it along {axis!r}")
+    if whole_curve and statistic not in ("mean", "iqm"):
+        raise BadInput(f"whole_curve=True with statistic={statistic!r}: there is such a band for the mean alone")
+    if whole_curve:
+        statistic = "mean"
+    tasks = tuple(dict.fromkeys(line.task for runs in lines.values() for line in runs.values()))
+    scale, notes = scale_of(tasks, normalise)
+    alignment.setdefault("nan", "keep")
+    grid = alignment.pop("grid", None)
+    if grid is None:
+        grid = shared_grid(
+            [line.x for line in with_rows], points,
+            span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"),
+        )  # fmt: skip
+    notes += _about_rows(lines, key, axis)
+    ready = []
+    for label, runs in lines.items():
+        if not any(len(line.x) for line in runs.values()):
+            continue
+        aligned = stats.align(
+            {name: (line.x, _scaled(line, scale)) for name, line in runs.items()},
+            grid=grid,
+            crashed=[name for name, line in runs.items() if line.crashed],
+            **alignment,
+        )
+        ready.append((label, aligned, _units(aligned, runs, tasks)))
+    x_P = np.asarray(grid, dtype=np.float64)
+    for draws in stages:
+        rough, made = draws != stages[-1], []
+        for label, aligned, (units, curves_UTP) in ready:
+            rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
+            band = stats.band(curves_UTP, statistic, rng=rng, level=level, draws=draws)
+            if whole_curve:
+                band = _whole(band, curves_UTP, level)
+            band = replace(band, preliminary=rough and band.draws > 0)
+            low, high = _extremes(curves_UTP, aligned)
+            paths = {name: line.path for name, line in lines[label].items()}
+            made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
+        yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
+
+
+def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
+    """What the rows of groups lack: no row at all, rows that are not finite, no point in common with another group."""
+    said, ends = [], {}
+    for label, runs in lines.items():
+        begun = [line for line in runs.values() if len(line.x)]
+        if not begun:
+            whose = "its run has no" if len(runs) == 1 else f"none of its {len(runs)} runs has a"
+            said.append(f"{label}: {whose} row of {key}; it is not drawn.")
+            continue
+        bad = [int((~np.isfinite(np.asarray(line.y, dtype=np.float64))).sum()) for line in begun]
+        if any(bad):
+            whose = f"{sum(bad):,} rows of {sum(count > 0 for count in bad)} of {len(runs)} runs"
+            said.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
+        spans = [span for line in begun if len(span := span_of(line.x))]
+        if spans:
+            ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
+    for a, b in itertools.combinations(ends, 2):
+        if ends[a][1] < ends[b][0] or ends[b][1] < ends[a][0]:
+            said.append(no_common_point(a, ends[a], b, ends[b], axis))
+    return said
+
+
+def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> npt.NDArray[Any]:
+    if line.task not in scale:
+        return line.y
+    zero, one = scale[line.task]
+    return (np.asarray(line.y, dtype=np.float64) - zero) / (one - zero)
+
+
+def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
+    """What is resampled: its names, and [units, tasks, points]. Of one task each run; over several whole seeds."""
+    values_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
+    if len(tasks) == 1:
+        return aligned.names, values_RP[:, None, :]
+    rows: dict[str, Floats] = {}
+    for name, values_P in zip(aligned.names, values_RP, strict=True):
+        line = runs[name]
+        unit = name if line.seed is None else f"seed {line.seed}"
+        place = tasks.index(line.task)
+        if unit in rows and not np.isnan(rows[unit][place]).all():
+            unit = name  # the same seed and task once more is a unit of its own
+        rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[place] = values_P
+    return tuple(rows), np.array(list(rows.values()))
+
+
+def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
+    """The band of the whole mean curve over the points that all seeds have; none outside of them."""
+    there = ~np.isnan(curves_UTP).any(axis=(0, 1))
+    nothing = np.full(curves_UTP.shape[2], np.nan)
+    if not there.any():
+        reason = "no point of the axis has a value of every seed"
+        return replace(pointwise, low_P=nothing, high_P=nothing, claim_P=nothing, kind="whole curve", reason=reason)
+    band = stats.whole_curve_band(curves_UTP[:, :, there], level)
+    low, high, claim = nothing.copy(), nothing.copy(), nothing.copy()
+    low[there], high[there], claim[there] = band.low_P, band.high_P, band.claim_P
+    return replace(
+        pointwise, low_P=low, high_P=high, claim_P=claim, methods=band.methods, kind=band.kind, draws=0,
+        reason=band.reason,
+    )  # fmt: skip
+
+
+def _extremes(curves_UTP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
+    """(lowest, highest) at each point: of every row of one task, of the units' means over several."""
+    values_RP = curves_UTP.mean(axis=1)
+    low = np.where(np.isnan(values_RP), np.inf, values_RP).min(axis=0)
+    high = np.where(np.isnan(values_RP), -np.inf, values_RP).max(axis=0)
+    for series in aligned.raw if curves_UTP.shape[1] == 1 else ():
+        finite = np.isfinite(series.y)
+        x, y = (series.x, series.y) if finite.all() else (series.x[finite], series.y[finite])
+        ends = np.searchsorted(x, aligned.x_P, side="right")
+        starts = np.append(np.searchsorted(x, aligned.x_P[:1], side="left"), ends[:-1])
+        here = np.flatnonzero(ends > starts)
+        if len(here):  # the rows between two points lie beside those between the next two: a run of `reduceat`
+            last = int(ends[here[-1]])
+            low[here] = np.minimum(low[here], np.minimum.reduceat(y[:last], starts[here]))
+            high[here] = np.maximum(high[here], np.maximum.reduceat(y[:last], starts[here]))
+    nothing = low > high
+    return np.where(nothing, np.nan, low), np.where(nothing, np.nan, high)

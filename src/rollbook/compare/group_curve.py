@@ -1,0 +1,139 @@
+"""The metric of one run, and the curve of a group of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.stats import Aligned, Band
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook import plots
+
+__all__ = ["Floats", "GroupCurve", "Line"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run's metric.
+
+    Attributes:
+      x, y: [rows], as logged.
+      crashed: whether the run ended without finishing.
+      path: where the run lies, "" if nowhere.
+      task: "" where there is only one.
+      seed: None if it has none; over several tasks the runs of a seed are one unit.
+    """
+
+    x: npt.NDArray[Any]
+    y: npt.NDArray[Any]
+    crashed: bool = False
+    path: str = ""
+    task: str = ""
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCurve:
+    """The curve of one group of runs.
+
+    Attributes:
+      label: what the runs have in common.
+      aligned: the runs on the common grid, raw rows included.
+      band: the centre line and its interval at each point.
+      min_P, max_P: [points], the extremes of what holds there and of every finite row since the point before, so that
+        a spike between two points is in them; NaN where no run has a value. Over several tasks those of the units.
+      paths: where the runs lie, by their names.
+      tasks: how many.
+      units: name of each unit (a seed over several tasks, else a run).
+      units_UP: [units, points], what the band was made of: over several tasks each seed's mean over them, NaN where it
+        lacks one.
+    """
+
+    label: str
+    aligned: Aligned
+    band: Band
+    min_P: Floats
+    max_P: Floats
+    paths: Mapping[str, str]
+    tasks: int = 1
+    units: tuple[str, ...] = ()
+    units_UP: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def n_P(self) -> npt.NDArray[np.int64]:
+        """[points], runs that have a value there; over several tasks seeds that have one in all of them."""
+        return self.aligned.n_P if self.tasks == 1 else np.asarray(self.band.n_P, dtype=np.int64)
+
+    @property
+    def vertices_P(self) -> Bools:
+        """[points], where the drawn line bends: where a run has a row since the point before, and on both sides of
+        where one begins, ends or falls to its floor. Between two of them nothing was measured; a line through every
+        point would be stairs that the runs never walked.
+        """
+        x_P, aligned = self.aligned.x_P, self.aligned
+        if aligned.interpolation != "previous":
+            return np.ones(len(x_P), dtype=np.bool_)
+        bends_P = np.zeros(len(x_P), dtype=np.bool_)
+        for run in aligned.raw:
+            bends_P |= np.diff(np.searchsorted(run.x, x_P, side="right"), prepend=0) > 0
+        for state_RP in (aligned.present_RP, aligned.floor_RP):
+            changes = (state_RP[:, 1:] != state_RP[:, :-1]).any(axis=0)
+            bends_P[1:] |= changes
+            bends_P[:-1] |= changes
+        bends_P[[0, -1]] = True
+        return bends_P
+
+    def legend(self) -> str:
+        """What the line and its band are, and of how many runs."""
+        told = self.band.legend()
+        if self.tasks > 1:  # "IQM of 5 seeds, 95 % …" -> "IQM of 5 seeds x 3 tasks, 95 % …"
+            head, comma, rest = told.partition(",")
+            told = f"{head} x {self.tasks} tasks{comma}{rest}"
+        return f"{self.label}: {told}"
+
+    def drawn(self, seeds: str, extremes: bool) -> plots.Line:
+        """What the chart draws: the band, and the runs themselves where none can be claimed, or on request.
+
+        Args:
+          seeds, extremes: see `Curves.plot`.
+        """
+        from rollbook.plots import Line as DrawnLine
+        from rollbook.plots import Trace
+
+        honest = bool(np.isfinite(self.band.low_P).any())
+        runs: tuple[Trace, ...] = ()
+        if self.tasks > 1 and (seeds == "always" or (seeds == "auto" and not honest)):
+            x_P = self.aligned.x_P
+            runs = tuple(Trace(x_P, values_P, name) for name, values_P in zip(self.units, self.units_UP, strict=True))
+        elif seeds == "always" or (seeds == "auto" and not honest):
+            runs = tuple(
+                Trace(raw.x, raw.y, name) for raw, name in zip(self.aligned.raw, self.aligned.names, strict=True)
+            )
+        bad = [~np.isfinite(raw.y) for raw in self.aligned.raw]
+        not_finite: Trace | None = None
+        if any(each.any() for each in bad):
+            rows = list(zip(self.aligned.raw, bad, strict=True))
+            not_finite = Trace(
+                np.concatenate([raw.x[b] for raw, b in rows]), np.concatenate([raw.y[b] for raw, b in rows])
+            )
+        bends = self.vertices_P
+        return DrawnLine(
+            self.legend() if honest else self.legend().partition(": " + self.band.reason)[0],
+            self.aligned.x_P[bends],
+            self.band.centre_P[bends],
+            self.band.low_P[bends] if honest else None,
+            self.band.high_P[bends] if honest else None,
+            self.min_P[bends] if extremes and honest else None,
+            self.max_P[bends] if extremes and honest else None,
+            () if len(runs) == 1 and honest else runs,
+            not_finite,
+        )
