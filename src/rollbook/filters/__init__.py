@@ -10,7 +10,8 @@ Wherever a filter is named, a plain function `Row -> Row | None` may stand inste
 from __future__ import annotations
 
 from rollbook._lazy import attach
-from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.errors import BadInput
+from rollbook.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ _FILTERS = {
     "smooth": "smooth:Smooth",
 }
 
+_REGISTRY = Registry("filter", __name__, _FILTERS)
+
 
 def names() -> list[str]:
     """The names that `make` knows."""
-    return sorted(_FILTERS)
+    return _REGISTRY.names()
 
 
 def make(name: str, to: Sink, **options: Any) -> Filter:
@@ -76,21 +79,7 @@ def make(name: str, to: Sink, **options: Any) -> Filter:
       UnknownOption: no filter has that name, or it has no such option.
       BadInput: an option it has, with a value it cannot use.
     """
-    if name not in _FILTERS:
-        raise UnknownOption(f"no filter is named {name!r}.{did_you_mean(str(name), list(_FILTERS))}")
-    import inspect
-
-    made = _load(_FILTERS[name])
-    try:
-        inspect.signature(made).bind(to, **options)
-    except TypeError as err:
-        known = [option for option in inspect.signature(made).parameters if option != "to"]
-        strange = [option for option in options if option not in known]
-        if strange:
-            hint = did_you_mean(strange[0], known)
-            raise UnknownOption(f"filter {name!r} has no option {strange[0]!r}.{hint}") from None
-        raise BadInput(f"filter {name!r} was given {options!r}: {err}. Its options: {', '.join(known)}.") from None
-    filter_: Filter = made(to, **options)
+    filter_: Filter = _REGISTRY.make(name, options, to)
     return filter_
 
 
@@ -144,13 +133,6 @@ def plain_specs(asked: Any) -> Any:
             spec = place
         plain.append(spec)
     return plain
-
-
-def _load(place: str) -> Any:
-    from importlib import import_module
-
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"rollbook.filters.{module}"), name)
 
 
 _HOMES = [place.split(":") for place in (*_FILTERS.values(), "_base:Filter")]

@@ -6,11 +6,11 @@ class; a rule of a project is named by where it is, "package.module:Class". Noth
 
 from __future__ import annotations
 
-from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.errors import BadInput
+from rollbook.registry import Registry, summary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from rollbook.protocols import Rule
@@ -31,10 +31,12 @@ _RULES = {
 DEFAULT: tuple[str, ...] = tuple(_RULES)
 """The rules of a run that names none."""
 
+_REGISTRY = Registry("rule", "rollbook.health", _RULES, GROUP)
+
 
 def names() -> list[str]:
     """The names that `make` knows, those of other packages included."""
-    return sorted({*_RULES, *_entry_points()})
+    return _REGISTRY.names()
 
 
 def make(name: str, **options: Any) -> Rule:
@@ -44,20 +46,7 @@ def make(name: str, **options: Any) -> Rule:
       UnknownOption: no rule has that name, or it has no such option.
       BadInput: an option it has, with a value it cannot use; or what was found is not a rule.
     """
-    import inspect
-
-    made = _load(name)
-    known = [option for option in inspect.signature(made).parameters if option != "self"]
-    strange = [option for option in options if option not in known]
-    if strange:
-        hint = did_you_mean(strange[0], known)
-        raise UnknownOption(f"rule {name!r} has no option {strange[0]!r}.{hint}")
-    try:
-        rule: Any = made(**options)
-    except TypeError as err:
-        raise BadInput(
-            f"rule {name!r} was given {options!r}: {err}. Its options: {', '.join(known) or 'none'}"
-        ) from None
+    rule: Any = _REGISTRY.make(name, options, made=_load(name))
     missing = [part for part in ("name", "tables", "open", "look") if not hasattr(rule, part)]
     if missing:
         raise BadInput(
@@ -94,31 +83,19 @@ def check(asked: Any) -> list[dict[str, Any]]:
 
 def summary(name: str) -> str:
     """What a rule says of itself, in one line."""
-    return (getattr(_load(name), "__doc__", None) or name).strip().splitlines()[0].rstrip(".")
+    return summary_of(_load(name), name)
 
 
 def _load(name: str) -> Any:
+    """The class of that name, or at "package.module:Class"."""
+    module, colon, member = name.partition(":")
+    if not colon:
+        return _REGISTRY.load(name)
     from importlib import import_module
 
-    if name in _RULES:
-        module, _, member = _RULES[name].partition(":")
-        return getattr(import_module(f"rollbook.health.{module}"), member)
-    module, colon, member = name.partition(":")
-    if colon:
-        try:
-            return getattr(import_module(module), member)
-        except (ImportError, AttributeError) as err:
-            raise BadInput(
-                f"rule {name!r} could not be found ({err}). Write 'package.module:Class' with a module that can be "
-                "imported"
-            ) from None
-    point = _entry_points().get(name)
-    if point is None:
-        raise UnknownOption(f"no rule is named {name!r}.{did_you_mean(str(name), names())}")
-    return point.load()
-
-
-def _entry_points() -> Mapping[str, Any]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=GROUP)}
+    try:
+        return getattr(import_module(module), member)
+    except (ImportError, AttributeError) as err:
+        raise BadInput(
+            f"rule {name!r} could not be found ({err}). Write 'package.module:Class' with a module that can be imported"
+        ) from None

@@ -14,7 +14,8 @@ What a sink is, its class says, in attributes that it may leave out:
 from __future__ import annotations
 
 from rollbook._optional import installed
-from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.errors import BadInput
+from rollbook.registry import Registry, options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,19 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["GROUP", "check", "fact", "make", "names", "needs_no_service"]
+__all__ = [
+    "DEFAULT",
+    "GROUP",
+    "LIVE",
+    "QUIET",
+    "are_files",
+    "check",
+    "fact",
+    "make",
+    "names",
+    "needs_no_service",
+    "without_live",
+]
 
 GROUP = "rollbook.sinks"
 
@@ -40,12 +53,22 @@ _SINKS = {
     "wandb": "wandb:Wandb",
 }
 
+LIVE: tuple[str, ...] = ("terminal",)
+"""Those that draw in the training process, said here so that telling them apart costs no import."""
+
+QUIET: tuple[str, ...] = ("text",)
+"""The sinks of a run that has no screen of its own and names none: of an adapter, of a sibling."""
+
+DEFAULT: tuple[str, ...] = (*LIVE, *QUIET)
+"""The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
+
+_REGISTRY = Registry("sink", "rollbook.sinks", _SINKS, GROUP)
 _COMMON = ("all", "every_seconds", "filters")
 
 
 def names() -> list[str]:
     """All sinks there are, those of installed packages included."""
-    return sorted({*_SINKS, *_entry_points()})
+    return _REGISTRY.names()
 
 
 def needs_no_service() -> list[str]:
@@ -53,9 +76,21 @@ def needs_no_service() -> list[str]:
     return [name for name in sorted(_SINKS) if not fact(name, "is_service", False)]
 
 
+def are_files(specs: Sequence[Any]) -> bool:
+    """Whether these entries of a plan are all files of ours, that any process may write."""
+    known = [isinstance(spec, dict) and spec.get("name") in _SINKS for spec in specs]
+    return all(known) and all(hasattr(_REGISTRY.load(spec["name"]), "position") for spec in specs)
+
+
+def without_live(sinks: Sequence[Any] | None) -> list[Any]:
+    """Of sinks as `init` takes them those that do not draw; `QUIET` for None."""
+    asked = QUIET if sinks is None else sinks
+    return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
+
+
 def fact(name: str, attribute: str, default: Any) -> Any:
     """What the class of a sink says of itself; see the top of this file."""
-    return getattr(_load(name), attribute, default)
+    return getattr(_REGISTRY.load(name), attribute, default)
 
 
 def make(name: str, **options: Any) -> Sink:
@@ -72,16 +107,12 @@ def make(name: str, **options: Any) -> Sink:
     Raises:
       UnknownOption: no sink has that name, or it has no such option.
     """
-    made = _load(name)
+    made = _REGISTRY.load(name)
     own = {option: value for option, value in options.items() if option not in _COMMON}
-    takes = _parameters(made)
+    takes = options_of(made)
     if "every_seconds" in takes and "every_seconds" in options:
         own["every_seconds"] = options["every_seconds"]
-    _check_options(name, takes, own)
-    try:
-        sink: Sink = made(**own)
-    except TypeError as err:
-        raise BadInput(f"sink {name!r} was given {own!r}: {err}. Its options: {', '.join(takes) or 'none'}.") from None
+    sink: Sink = _REGISTRY.make(name, own, made=made, also=_COMMON)
     seconds, per = getattr(made, "thinned", (None, "keyset"))
     seconds = None if options.get("all") else options.get("every_seconds", seconds)
     filters = options.get("filters", ())
@@ -106,13 +137,13 @@ def check(name: str, options: Mapping[str, Any] | None = None) -> None:
       UnknownOption, BadInput: as `make`; of a sink that needs a service or comes from another package, what can be
         told from the names of its options and from the filters.
     """
-    if name not in _SINKS and name not in _entry_points():
-        raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
-    made = _load(name) if name in _SINKS else None
+    if name not in _REGISTRY:
+        raise _REGISTRY.unknown(name)
+    made = _REGISTRY.load(name) if name in _SINKS else None
     given = {option: value for option, value in (options or {}).items() if value is not None or option not in _COMMON}
     own = [option for option in given if option not in _COMMON]
     if own:
-        _check_options(name, _parameters(_load(name)), own)
+        _REGISTRY.check_options(name, own, options_of(_REGISTRY.load(name)), _COMMON)
     common = {option: value for option, value in given.items() if option in _COMMON}
     if made is not None and not getattr(made, "is_service", False):
         make(name, **given)
@@ -128,38 +159,7 @@ def _filtered(sink: Sink, wanted: Sequence[Any]) -> Sink:
         return sink
     from rollbook import filters
 
-    for one in reversed(wanted):
-        filter_name, filter_options = filters.spec_of(one)
+    for asked in reversed(wanted):
+        filter_name, filter_options = filters.spec_of(asked)
         sink = filters.make(filter_name, sink, **filter_options)
     return sink
-
-
-def _load(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _SINKS:
-        module, _, member = _SINKS[name].partition(":")
-        return getattr(import_module(f"rollbook.sinks.{module}"), member)
-    point = _entry_points().get(name)
-    if point is None:
-        raise UnknownOption(f"no sink is named {name!r}.{did_you_mean(str(name), names())}")
-    return point.load()
-
-
-def _parameters(made: Any) -> list[str]:
-    import inspect
-
-    return [name for name in inspect.signature(made).parameters if name != "self"]
-
-
-def _check_options(name: str, takes: Sequence[str], given: Mapping[str, Any] | Sequence[str]) -> None:
-    for option in given:
-        if option not in takes:
-            hint = did_you_mean(str(option), [*takes, *_COMMON])
-            raise UnknownOption(f"sink {name!r} has no option {option!r}.{hint}")
-
-
-def _entry_points() -> dict[str, Any]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=GROUP)}
