@@ -77,8 +77,12 @@ def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
     """Open n runs that take arrays with a leading seed axis; see `rollbook.capture.siblings`."""
     from rollbook.capture.siblings import siblings
     from rollbook.run.session import init
+    from rollbook.sinks import without_live
 
-    return siblings(n, seeds=seeds, open_run=init, **init_arguments)
+    def unseen(sinks: Any = None, **others: Any) -> Any:
+        return init(sinks=without_live(sinks), **others)
+
+    return siblings(n, seeds=seeds, open_run=init, open_others=unseen, **init_arguments)
 
 
 __getattr__, __dir__ = _faces(

@@ -46,15 +46,17 @@ class FakeRun:
         self.status = status
 
 
-def test_each_run_has_its_seed_and_the_first_alone_the_terminal() -> None:
-    group = siblings(3, seeds=[7, 5, 9], open_run=FakeRun, project="p", run_id="r", sinks=["terminal", "csv"])
+def test_each_run_has_its_seed_and_the_first_alone_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollbook.run.session.init", FakeRun)
+    asked = [{"name": "terminal"}, "terminal", "csv"]
+    group = rollbook.siblings(3, seeds=[7, 5, 9], project="p", run_id="r", sinks=asked)
     assert [run.arguments["seed"] for run in group] == [7, 5, 9] == list(group.seeds)
     assert [run.arguments["run_id"] for run in group] == ["r-7", "r-5", "r-9"]
-    assert [run.arguments["sinks"] for run in group] == [["terminal", "csv"], ["csv"], ["csv"]]
+    assert [run.arguments["sinks"] for run in group] == [asked, ["csv"], ["csv"]]
     assert {run.arguments["project"] for run in group} == {"p"}
-    group = siblings(2, seeds=10, open_run=FakeRun)
+    group = rollbook.siblings(2, seeds=10)
     assert [run.arguments["seed"] for run in group] == [10, 11]
-    assert ["sinks" in run.arguments for run in group] == [False, True]
+    assert [run.arguments.get("sinks") for run in group] == [None, ["text"]]
     assert [run.arguments["seed"] for run in siblings(2, open_run=FakeRun)] == [0, 1]
 
 

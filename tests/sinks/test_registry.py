@@ -58,6 +58,20 @@ def test_an_unknown_option_is_answered_with_those_there_are():
         sinks.make("terminal", every_seconds=-1)
 
 
+def test_what_is_said_of_the_default_sinks_without_loading_them_is_true():
+    for name in sinks.names():
+        assert (name in sinks.LIVE) == _registry.fact(name, "is_live", False), name
+    assert sinks.without_live(["terminal", {"name": "terminal", "rows": 3}, "csv"]) == ["csv"]
+    assert sinks.without_live(None) == list(sinks.QUIET)
+
+
+def test_runs_whose_sinks_are_files_of_ours_may_be_looked_after_together():
+    assert sinks.are_files([{"name": "csv"}, {"name": "text", "layout": "blocks"}])
+    assert sinks.are_files([])
+    for spec in ({"name": "wandb"}, {"name": "memory"}, {"name": "theirs"}, "csv"):
+        assert not sinks.are_files([{"name": "csv"}, spec])
+
+
 def test_an_installed_package_can_bring_a_sink(monkeypatch):
     point = EntryPoint("mine", "rollbook.sinks.memory:Memory", _registry.GROUP)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point] if group == _registry.GROUP else [])

@@ -59,8 +59,9 @@ def find_run(
         run = current_run()
     if run is None:
         from rollbook.run.session import init
+        from rollbook.sinks import QUIET
 
-        arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": ("text",)}
+        arguments: dict[str, Any] = {"project": project, "name": name, "seed": seed, "sinks": QUIET}
         arguments.update(options or {})
         opened = init(
             clean_name(arguments.pop("project"), "runs"), clean_name(arguments.pop("name"), "run"), **arguments

@@ -24,7 +24,12 @@ __all__ = ["Siblings", "siblings"]
 
 
 def siblings(
-    n: int, *, seeds: Iterable[int] | int | None = None, open_run: Callable[..., Any], **init_arguments: Any
+    n: int,
+    *,
+    seeds: Iterable[int] | int | None = None,
+    open_run: Callable[..., Any],
+    open_others: Callable[..., Any] | None = None,
+    **init_arguments: Any,
 ) -> Siblings:
     """Open n runs that differ in their seed.
 
@@ -32,8 +37,8 @@ def siblings(
       n: how many.
       seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
       open_run: `rollbook.init`.
-      init_arguments: for each run, see `rollbook.init`. With `run_id`, each run's id ends in its seed. The first run
-        alone shows itself in the terminal.
+      open_others: what opens the runs behind the first, which alone shows itself; the same where it is None.
+      init_arguments: for each run, see `rollbook.init`. With `run_id`, each run's id ends in its seed.
     Raises:
       BadInput: n and seeds do not fit. Otherwise what `open_run` raises; runs that were open by then are ended.
     """
@@ -51,9 +56,7 @@ def siblings(
             arguments = {**init_arguments, "seed": seed}
             if arguments.get("run_id") is not None:
                 arguments["run_id"] = f"{arguments['run_id']}-{seed}"
-            if opened:
-                arguments["sinks"] = [sink for sink in arguments.get("sinks", ["text"]) if sink != "terminal"]
-            opened.append(open_run(**arguments))
+            opened.append((open_others if opened and open_others else open_run)(**arguments))
     except BaseException:
         for run in opened:
             run.finish("crashed")

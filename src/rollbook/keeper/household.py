@@ -32,10 +32,6 @@ __all__ = ["MODE_VARIABLE", "Household", "household", "may_share"]
 MODE_VARIABLE = "ROLLBOOK_KEEPER"
 """run: a keeper process for each run; host: one for all runs of this user and host that may share one."""
 
-_OWN_SINKS = frozenset({"text", "csv", "jsonl", "tensorboard"})
-"""Sinks that are files of ours. Services keep state a process, and objects of others may do anything: those runs have a
-keeper of their own."""
-
 _MATTERS = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_")
 _DOES_NOT = frozenset({
     "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
@@ -44,12 +40,17 @@ _STARTING_SECONDS = 3.0
 
 
 def may_share(run_folder: str) -> bool:
-    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours."""
+    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours.
+
+    Services keep state a process, and objects of others may do anything: those runs have a keeper of their own.
+    """
     if os.name != "posix" or os.environ.get(MODE_VARIABLE, _DEFAULT) != "host":
         return False
     listed = read_json(os.path.join(run_folder, "data", "keeper", "plan.json")).get("sinks")
+    from rollbook.sinks import are_files
+
     specs = listed if isinstance(listed, list) else []
-    return all(isinstance(spec, dict) and spec.get("name") in _OWN_SINKS for spec in specs)
+    return are_files(specs)
 
 
 _DEFAULT = "run"

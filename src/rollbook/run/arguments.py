@@ -171,6 +171,9 @@ def plan_of(sinks: Sequence[Any], rules: Sequence[Any] | None = None) -> Plan:
         raise BadInput(
             f"sinks={sinks!r}: pass a list of names, dicts or sink objects, such as sinks=['terminal', 'csv']"
         )
+    from rollbook import health
+    from rollbook.sinks import DEFAULT, LIVE
+
     kept: list[dict[str, Any]] = []
     local: list[Any] = []
     for sink in sinks:
@@ -184,10 +187,9 @@ def plan_of(sinks: Sequence[Any], rules: Sequence[Any] | None = None) -> Plan:
             local.append(sink)
             continue
         spec = {"name": sink} if isinstance(sink, str) else sink
-        if spec.get("name") not in ("terminal", "text") or len(spec) > 1:  # the default costs no import
+        if spec.get("name") not in DEFAULT or len(spec) > 1:  # the default costs no import
             spec = _checked(spec)
-        (local if spec["name"] == "terminal" else kept).append(spec)
-    from rollbook import health
+        (local if spec["name"] in LIVE else kept).append(spec)
 
     return Plan(kept, local, health.check(health.DEFAULT if rules is None else rules))
 

@@ -45,16 +45,14 @@ from rollbook.run.resuming import fence, find_to_resume, last_time, living_write
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
 from rollbook.run.whereabouts import whereabouts
+from rollbook.sinks import DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["DEFAULT", "attach", "init", "unpickle_run", "unpickle_scope"]
-
-DEFAULT: tuple[str, ...] = ("terminal", "text")
-"""The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
+__all__ = ["attach", "init", "unpickle_run", "unpickle_scope"]
 
 _KEEPERS = ("process", "thread", "inline")
 _RESUMES = ("never", "allow", "must", "takeover")

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from rollbook._lazy import attach
-from rollbook.sinks._registry import _SINKS, check, make, names, needs_no_service
+from rollbook.sinks._registry import (
+    _SINKS,
+    DEFAULT,
+    LIVE,
+    QUIET,
+    are_files,
+    check,
+    make,
+    names,
+    needs_no_service,
+    without_live,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +30,9 @@ if TYPE_CHECKING:
     from rollbook.sinks.wandb import Wandb
 
 __all__ = [
+    "DEFAULT",
+    "LIVE",
+    "QUIET",
     "Csv",
     "Jsonl",
     "Memory",
@@ -29,10 +43,12 @@ __all__ = [
     "Text",
     "Trackio",
     "Wandb",
+    "are_files",
     "check",
     "make",
     "names",
     "needs_no_service",
+    "without_live",
 ]
 
 _HOMES = [place.split(":") for place in _SINKS.values()]

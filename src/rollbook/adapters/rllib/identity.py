@@ -83,10 +83,12 @@ class Settings:
                     "leave it out"
                 )
         self.project, self.name = project, name
-        self.options: dict[str, Any] = {"sinks": ("text",), **(options or {})}
         from inspect import signature
 
         from rollbook.run.session import init
+        from rollbook.sinks import QUIET
+
+        self.options: dict[str, Any] = {"sinks": QUIET, **(options or {})}
 
         known = [*signature(init).parameters]
         unknown = [key for key in self.options if key not in known]
