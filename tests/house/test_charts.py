@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.plots import CHARTS, Bars, Cells, Dots, Line, Mark, Panel, Spans, Stack, Threads, Trace, draw
+from rollbook.plots._characters import panel_in_characters
 
 HOSTILE = ("_hidden", "$x_1$", "<script>alert(1)</script>", "a\x1b[31mred\n", "\ud800", "ж" * 300, "")
 CASES = ("empty", "one point", "not finite", "one seed", "many groups", "hostile names")
@@ -130,6 +132,31 @@ def test_a_chart_in_characters_stays_within_its_columns(chart: str, case: str) -
     text = draw(chart, MAKERS[chart](case)).text(60, 12)
     assert max(map(len, text.splitlines())) <= 60
     assert text.replace("\n", "").isprintable()
+    coloured = draw(chart, MAKERS[chart](case)).text(60, 12, colour=True)
+    seen = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert max(map(len, seen.splitlines())) <= 60
+    assert seen.replace("\n", "").isprintable(), "no escape sequence but colours, whatever runs are called"
+
+
+def test_a_band_in_characters_has_no_hole_between_two_points_and_a_line_none_either() -> None:
+    x = np.array([0.0, 10.0])
+    panel = Panel(
+        "k", "x", (Line("a", x, np.array([5.0, 5.0]), low=np.array([0.0, 0.0]), high=np.array([10.0, 10.0])),)
+    )
+    plain = panel_in_characters(panel, 40, 5).splitlines()[1:6]
+    assert [row.partition("|")[2] for row in plain] == ["." * 36, "." * 36, "*" * 36, "." * 36, "." * 36]
+    dots = re.sub(r"\x1b\[[0-9;]*m", "", panel_in_characters(panel, 40, 5, colour=True)).splitlines()[1:6]
+    middle = [row.partition("│")[2] for row in dots]
+    assert middle[0] == "░" * 36
+    assert len(set(middle[2])) == 1
+    assert 0x2800 < ord(middle[2][0]) <= 0x28FF, "the line, in braille"
+
+
+def test_stairs_in_characters_hold_their_value_until_the_next_point() -> None:
+    line = Line("a", np.array([0.0, 34.0]), np.array([0.0, 10.0]), steps=True)
+    rows = [row.partition("|")[2] for row in panel_in_characters(Panel("k", "x", (line,)), 40, 5).splitlines()[1:6]]
+    assert rows[-1] == "*" * len(rows[-1])
+    assert all(row.strip() == "*" for row in rows[:-1]), "up at the last point, at once"
 
 
 def test_the_legend_says_what_the_band_is_and_of_how_many() -> None:

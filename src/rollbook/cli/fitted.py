@@ -12,7 +12,7 @@ import click
 
 from rollbook.cli.output import cell, clean, remark
 
-__all__ = ["print_fitted", "terminal_width"]
+__all__ = ["has_colours", "print_fitted", "terminal_width"]
 
 _WIDEST = 40
 _LEAST_OF_WIDE = 24
@@ -23,6 +23,13 @@ def terminal_width() -> int | None:
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size((120, 24)).columns
     return None
+
+
+def has_colours() -> bool:
+    """Whether the output is a terminal that shows colours and Unicode, and nobody has said no to colours."""
+    encoding = (sys.stdout.encoding or "ascii").lower()
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") == "dumb"
+    return sys.stdout.isatty() and encoding.startswith("utf") and not plain
 
 
 def print_fitted(

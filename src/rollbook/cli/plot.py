@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_runs
-from rollbook.cli.fitted import terminal_width
+from rollbook.cli.fitted import has_colours, terminal_width
 from rollbook.cli.output import clean, remark
 
 _LINES_OF_TEXT = 22
@@ -78,7 +78,7 @@ def plot(
     options = {name: value for name, value in options.items() if value is not None}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
     if text:
-        click.echo(picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT))
+        click.echo(picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT, colour=has_colours()))
     if output is not None:
         remark(f"wrote {clean(picture.save(output))}")
 

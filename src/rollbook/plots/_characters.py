@@ -1,4 +1,6 @@
-"""Curves in characters, for a terminal: a glyph a group, dots for its band, a mark where something is not finite."""
+"""Curves in characters, for a terminal: colours and fine dots where it has them, a glyph a group elsewhere; shade for a
+band, a mark where something is not finite.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from rollbook.plots._paint import measure
-from rollbook.plots._shapes import Floats, Panel, short
+from rollbook.plots._shapes import Floats, Line, Panel, short
 
 __all__ = ["GLYPHS", "panel_in_characters", "panels_in_characters"]
 
 GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
-_BAND = "."
+_BAND, _EXTREMES, _BAD = 0, 1, 2
+_SIGNS = {False: "..!", True: "░·!"}
+_COLOURS = (33, 172, 37, 169, 71, 167, 99, 142, 137, 245)
+"""Of the 256 of a terminal, readable on white and on black, in the order of the page's."""
+_DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+"""The bit of each of a braille character's dots, from U+2800."""
 
 
-def panel_in_characters(panel: Panel, width: int, height: int) -> str:
-    """A panel as lines of at most `width` characters, `height` of them for the curves."""
+def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = False) -> str:
+    """A panel as lines of at most `width` characters, `height` of them for the curves.
+
+    Args:
+      colour: for a terminal with colours and Unicode: braille dots, eight a character, in escape sequences.
+    """
     lines = [line for line in panel.lines if len(line.x)]
     head = [short(panel.title, width)]
     if not lines:
@@ -32,48 +43,161 @@ def panel_in_characters(panel: Panel, width: int, height: int) -> str:
     top, bottom = (high, low) if high > low else (high + tall / 2, low - tall / 2)
     ticks = {row: measure(float(f"{top - (top - bottom) * row / (height - 1):.4g}")) for row in _ticks(height)}
     margin = max(map(len, ticks.values())) + 1
-    columns = width - margin - 1
-    field = [[" "] * columns for _ in range(height)]
-    wide = right - left if right > left else 1.0
-
-    def column_of(x: Floats) -> Floats:
-        return np.asarray(np.clip(np.round((x - left) / wide * (columns - 1)), 0, columns - 1), dtype=np.float64)
-
-    def row_of(y: Floats) -> Floats:
-        return np.asarray(np.clip(np.round((top - y) / (top - bottom) * (height - 1)), 0, height - 1), dtype=np.float64)
-
-    for line in lines:
-        for one, other in ((line.least, line.most), (line.low, line.high)):
-            if one is not None and other is not None:
-                _fill(field, column_of(line.x), row_of(other), row_of(one), _BAND, over=False)
+    field = _Field(width - margin - 1, height, (left, right if right > left else left + 1.0), (bottom, top), colour)
     for place, line in enumerate(lines):
-        glyph = GLYPHS[place % len(GLYPHS)]
+        field.fill(line, line.least, line.most, place, _EXTREMES)
+    for place, line in enumerate(lines):
+        field.fill(line, line.low, line.high, place, _BAND)
+    for place, line in enumerate(lines):
         for seed in line.seeds:
-            _stroke(field, column_of(seed.x), row_of(seed.y), glyph)
+            field.stroke(seed.x, seed.y, place)
         if not line.seeds or np.isfinite(line.y).any():
-            _stroke(field, column_of(line.x), row_of(line.y), glyph)
+            field.stroke(*_stairs(line.x, line.y, line.steps), place)
         if line.raw is not None:
-            bad = ~np.isfinite(line.raw.y)
-            for column, value in zip(column_of(line.raw.x[bad]), line.raw.y[bad], strict=True):
-                field[0 if value == np.inf else height - 1][int(column)] = "!"
-    body = [f"{ticks.get(row, '').rjust(margin - 1)} |{''.join(field[row])}".rstrip() for row in range(height)]
+            field.edge(line.raw.x, line.raw.y)
+    bar, corner, floor = ("│", "└", "─") if colour else ("|", "+", "-")
+    body = [f"{ticks.get(row, '').rjust(margin - 1)} {bar}{field.row(row)}".rstrip() for row in range(height)]
     ends = measure(float(left)), f"{measure(float(right))} {panel.axis}"
-    ruler = " " * margin + "+" + "-" * columns
-    below = " " * (margin + 1) + ends[0] + ends[1].rjust(max(1, columns - len(ends[0])))
-    words = [f"{GLYPHS[place % len(GLYPHS)]}  {line.label}" for place, line in enumerate(lines)]
-    if any(line.raw is not None and (~np.isfinite(line.raw.y)).any() for line in lines):
-        words.append("!  NaN or infinite")
-    if any(line.low is not None or line.least is not None for line in lines):
-        words.append(f"{_BAND}  the band, and the extremes of all rows")
-    words += panel.remarks
-    wrapped = [part for text in words for part in _wrapped(text, width)]
+    ruler = " " * margin + corner + floor * field.columns
+    below = " " * (margin + 1) + ends[0] + ends[1].rjust(max(1, field.columns - len(ends[0])))
+    words = [(field.sign(place), line.label) for place, line in enumerate(lines)]
+    words += [(field.said[kind], what) for kind, what in _what_signs_mean(lines, colour)]
+    wrapped = [
+        part if n else f"{sign}{part[1:]}"
+        for sign, text in words
+        for n, part in enumerate(_wrapped(f"?  {text}", width))
+    ]
+    wrapped += [part for text in panel.remarks for part in _wrapped(text, width)]
     return "\n".join([*head, *body, ruler[:width], short(below, width), *wrapped])
 
 
-def panels_in_characters(panels: Sequence[Panel], width: int, height: int) -> str:
+def panels_in_characters(panels: Sequence[Panel], width: int, height: int, colour: bool = False) -> str:
     """Panels one below the other."""
     each = max(8, height // max(1, len(panels)))
-    return "\n\n".join(panel_in_characters(panel, width, each) for panel in panels) or "nothing to draw"
+    return "\n\n".join(panel_in_characters(panel, width, each, colour) for panel in panels) or "nothing to draw"
+
+
+class _Field:
+    """Lines and bands over a rectangle of characters.
+
+    Args:
+      columns, rows: of characters.
+      xs, ys: what lies at the left and right edge, at the lower and upper one.
+      colour: as for `panel_in_characters`.
+    """
+
+    def __init__(self, columns: int, rows: int, xs: tuple[float, float], ys: tuple[float, float], colour: bool) -> None:
+        self.columns, self._colour, self.said = columns, colour, _SIGNS[colour]
+        self._xs, self._ys = xs, ys
+        self._wide, self._tall = (2, 4) if colour else (1, 1)
+        self._line = np.full((rows * self._tall, columns * self._wide), -1)  # of each dot, the group that it belongs to
+        self._shade = np.full((2, rows, columns), -1)  # of each character: the group whose band, whose extremes
+        self._bad = np.zeros((rows, columns), dtype=np.bool_)
+
+    def sign(self, place: int) -> str:
+        """What stands for a group in the legend."""
+        return self._painted("━", place) if self._colour else GLYPHS[place % len(GLYPHS)]
+
+    def stroke(self, x: Floats, y: Floats, place: int) -> None:
+        """Each column of dots from the lowest to the highest point in it; neighbours are joined, gaps are not."""
+        tall, wide = self._line.shape
+        previous: tuple[int, int] | None = None
+        for column, row in zip(self._across(x, wide), self._down(y, tall), strict=True):
+            if not (np.isfinite(column) and np.isfinite(row)):
+                previous = None
+                continue
+            at, here = int(column), int(row)
+            first, before = previous or (at, here)
+            for step in range(first, at):
+                begin, end = (round(before + (here - before) * (s - first) / (at - first)) for s in (step, step + 1))
+                low, high = sorted((begin, end))
+                self._line[low : max(low + 1, high), step] = place
+            low, high = sorted((before, here)) if at == first else (here, here)
+            self._line[low : high + 1, at] = place
+            previous = (at, here)
+
+    def fill(self, line: Line, lows: Floats | None, highs: Floats | None, place: int, kind: int) -> None:
+        """Shade what lies between two edges, from each point to the next."""
+        if lows is None or highs is None:
+            return
+        rows, columns = self._bad.shape
+        x, low = _stairs(line.x, lows, line.steps)
+        _, high = _stairs(line.x, highs, line.steps)
+        across, tops, bottoms = self._across(x, columns), self._down(high, rows), self._down(low, rows)
+        usable = np.isfinite(across) & np.isfinite(tops) & np.isfinite(bottoms)
+        for n in np.flatnonzero(usable):
+            last = n + 1 if n + 1 < len(x) and usable[n + 1] else n
+            begin, end = int(across[n]), int(across[last])
+            for column in range(begin, end + 1):
+                share = (column - begin) / max(1, end - begin)
+                first = round(tops[n] + (tops[last] - tops[n]) * share)
+                final = round(bottoms[n] + (bottoms[last] - bottoms[n]) * share)
+                self._shade[kind, first : final + 1, column] = place
+
+    def edge(self, x: Floats, y: Floats) -> None:
+        """Mark what is not finite at the edge: plus infinity above, all else below."""
+        rows, columns = self._bad.shape
+        odd = np.isfinite(x) & ~np.isfinite(y)
+        for column, value in zip(self._across(x[odd], columns), y[odd], strict=True):
+            self._bad[0 if value == np.inf else rows - 1, int(column)] = True
+
+    def row(self, row: int) -> str:
+        """One line of characters."""
+        return "".join(self._character(row, column) for column in range(self.columns))
+
+    def _character(self, row: int, column: int) -> str:
+        if self._bad[row, column]:
+            return self.said[_BAD]
+        dots = self._line[row * self._tall : (row + 1) * self._tall, column * self._wide : (column + 1) * self._wide]
+        if dots.max() >= 0:
+            place = int(dots.max())
+            if not self._colour:
+                return self.sign(place)
+            return self._painted(chr(0x2800 + int(_DOTS[dots >= 0].sum())), place)
+        for kind in (_BAND, _EXTREMES):
+            place = int(self._shade[kind, row, column])
+            if place >= 0:
+                return self._painted(self.said[kind], place, dim=True)
+        return " "
+
+    def _painted(self, sign: str, place: int, dim: bool = False) -> str:
+        if not self._colour:
+            return sign
+        return f"\x1b[{'2;' if dim else ''}38;5;{_COLOURS[place % len(_COLOURS)]}m{sign}\x1b[0m"
+
+    def _across(self, x: Floats, columns: int) -> Floats:
+        left, right = self._xs
+        return _placed((np.asarray(x, np.float64) - left) / (right - left), columns)
+
+    def _down(self, y: Floats, rows: int) -> Floats:
+        bottom, top = self._ys
+        return _placed((top - np.asarray(y, np.float64)) / (top - bottom), rows)
+
+
+def _placed(share: Floats, of: int) -> Floats:
+    """From shares of a side, 0 to 1, to places on it."""
+    return np.asarray(np.clip(np.round(share * (of - 1)), 0, of - 1), dtype=np.float64)
+
+
+def _stairs(x: Floats, y: Floats, steps: bool) -> tuple[Floats, Floats]:
+    """The corners of a line; of one that holds its value until the next point, those of its stairs."""
+    if not steps or len(x) < 2:
+        return x, y
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
+
+
+def _what_signs_mean(lines: Sequence[Line], colour: bool) -> list[tuple[int, str]]:
+    told = []
+    if any(line.raw is not None and (~np.isfinite(line.raw.y)).any() for line in lines):
+        told.append((_BAD, "NaN or infinite"))
+    bands, extremes = any(line.low is not None for line in lines), any(line.least is not None for line in lines)
+    if colour and bands:
+        told.append((_BAND, "the band"))
+    if colour and extremes:
+        told.append((_EXTREMES, "the extremes of all rows"))
+    if not colour and (bands or extremes):
+        told.append((_BAND, "the band, and the extremes of all rows"))
+    return told
 
 
 def _finite(values: Floats | None) -> Floats:
@@ -84,33 +208,6 @@ def _finite(values: Floats | None) -> Floats:
 def _ticks(height: int) -> list[int]:
     n = max(2, min(5, height // 4 + 1))
     return sorted({round(place * (height - 1) / (n - 1)) for place in range(n)})
-
-
-def _stroke(field: list[list[str]], columns: Floats, rows: Floats, glyph: str) -> None:
-    """Each column from the lowest to the highest point in it; neighbours are joined, gaps are not."""
-    previous: tuple[int, int] | None = None
-    for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
-        if not (np.isfinite(column) and np.isfinite(row)):
-            previous = None
-            continue
-        at, here = int(column), int(row)
-        field[here][at] = glyph
-        if previous is not None:
-            first, before = previous
-            for step in range(first + 1, at):
-                field[round(before + (here - before) * (step - first) / (at - first))][step] = glyph
-            if at - first <= 1 and abs(here - before) > 1:
-                for inner in range(min(before, here) + 1, max(before, here)):
-                    field[inner][at] = glyph
-        previous = (at, here)
-
-
-def _fill(field: list[list[str]], columns: Floats, tops: Floats, bottoms: Floats, glyph: str, *, over: bool) -> None:
-    for column, first, last in zip(columns.tolist(), tops.tolist(), bottoms.tolist(), strict=True):
-        if np.isfinite(first) and np.isfinite(last):
-            for row in range(int(first), int(last) + 1):
-                if over or field[row][int(column)] == " ":
-                    field[row][int(column)] = glyph
 
 
 def _wrapped(text: str, width: int) -> list[str]:

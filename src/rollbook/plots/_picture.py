@@ -36,7 +36,7 @@ class Picture:
       chart: its name in the registry.
       draw: (figure, style) -> nothing; draws it.
       size: inches, width and height, of a figure that nobody gave another size.
-      text: (width, height) -> the chart in characters; None for charts that have no such form.
+      text: (width, height, colour) -> the chart in characters; None for charts that have no such form.
       theme: "light" or "dark" where none is asked for.
     """
 
@@ -46,7 +46,7 @@ class Picture:
         draw: Callable[[Any, Style], None],
         *,
         size: tuple[float, float] = (7.0, 4.0),
-        text: Callable[[int, int], str] | None = None,
+        text: Callable[[int, int, bool], str] | None = None,
         theme: str = "light",
     ) -> None:
         self.chart, self.theme, self._size = chart, style(theme).theme, size
@@ -108,9 +108,11 @@ class Picture:
         text = re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{unique}", text)
         return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text, count=1)
 
-    def text(self, width: int = 80, height: int = 20) -> str:
+    def text(self, width: int = 80, height: int = 20, *, colour: bool = False) -> str:
         """The chart in characters, `width` columns at most.
 
+        Args:
+          colour: with a terminal's colours and fine dots, in escape sequences, instead of plain characters.
         Raises:
           BadInput: this chart has no such form, or there is too little room.
         """
@@ -118,7 +120,7 @@ class Picture:
             raise BadInput(f"the chart {self.chart!r} cannot be drawn in characters; save it as .png, .svg or .pdf")
         if width < 30 or height < 5:
             raise BadInput(f"text(width={width}, height={height}): 30 columns and 5 lines are the least")
-        return self._text(width, height)
+        return self._text(width, height, colour)
 
     def _figure(self, chosen: Style) -> Any:
         matplotlib = need("matplotlib", extra="plots", why="a picture")

@@ -23,7 +23,7 @@ class Chart:
       of: what it is about: "run", "runs", or "both".
       says: one phrase for lists.
       size: inches, width and height.
-      in_characters: module:function (data, width, height) -> text, "" where there is none.
+      in_characters: module:function (data, width, height, colour) -> text, "" where there is none.
     """
 
     module: str
@@ -103,7 +103,7 @@ def draw(
     def paint(figure: Any, style: Any) -> None:
         function(figure, data, style, **options)
 
-    text: Callable[[int, int], str] | None = None
+    text: Callable[[int, int, bool], str] | None = None
     if chart.in_characters:
         home, _, word = chart.in_characters.partition(":")
         text = partial(getattr(import_module(home), word), data)
