@@ -2,16 +2,18 @@
 
     python -m benchmarks.live_page                    # an hour with 50 live runs
     python -m benchmarks.live_page --minutes 10       # shorter; the growth an hour is extrapolated, and said to be
+    python -m benchmarks.live_page --log hour.txt     # the lines into a file, too
 
-One process writes all runs, a row of eight keys a second each; the page shows ten of them. Once a minute: resident
-memory of the server and of the whole browser, and the page's heap after a collection. What is judged is the second
-half: in the first, caches fill.
+One process writes all runs, a row of eight keys a second each; the page shows ten of them. Once a minute: memory of the
+server (resident, and its share of what others map too), of the whole browser, the page's heap after a collection, and
+what each took of a core. What is judged is the second half: in the first, caches fill.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.page import DRAWN, EACH, Tab, our_server, tab_of, until
+from benchmarks.page import DRAWN, EACH, Tab, cpu_of, our_server, tab_of, until
 
 _WRITES = """
 import math, random, sys, time
@@ -47,6 +49,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--drawn", type=int, default=10)
+    parser.add_argument("--log", help="a file that takes the lines, too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rollbook-live-") as root:
         words = [sys.executable, "-c", _WRITES, root, str(given.runs), str(given.minutes * 60 + 30)]
@@ -58,7 +61,7 @@ def main() -> None:
                 tab.page.goto(address + EACH + "~".join(f"{one}.{place + 1}" for place, one in enumerate(ids)))
                 until(tab, DRAWN, 3, 60)
                 tab.stop_counting()
-                report(tab, pid, given.minutes)
+                report(tab, pid, writer.pid, given.minutes, given.log)
         finally:
             writer.kill()
             writer.wait()
@@ -74,11 +77,18 @@ def _wait_for(folder: Path, many: int) -> None:
 
 def resident(pids: list[int]) -> float:
     """MiB of resident memory of some processes together."""
-    total = 0.0
-    for pid in pids:
-        with contextlib.suppress(OSError, IndexError):
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 / 2**20
-    return total
+    return sum(_memory(pid)["Rss"] for pid in pids)
+
+
+def _memory(pid: int) -> dict[str, float]:
+    """MiB of a process: Rss, and Pss, in which a page that several processes map counts in parts."""
+    found = {"Rss": 0.0, "Pss": 0.0}
+    with contextlib.suppress(OSError):
+        for row in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+            name, size, *_ = row.split()
+            if name[:-1] in found:
+                found[name[:-1]] = int(size) / 1024
+    return found
 
 
 def heap(tab: Tab) -> float:
@@ -90,21 +100,36 @@ def heap(tab: Tab) -> float:
     return used
 
 
-def report(tab: Tab, pid: int, minutes: float) -> None:
+def report(tab: Tab, server: int, writer: int, minutes: float, log: str | None = None) -> None:
     """A line a minute, then the growth of the second half, an hour."""
-    rows: list[tuple[float, float, float, float]] = []
-    begun = time.monotonic()
+
+    def say(words: str) -> None:
+        print(words, flush=True)
+        if log is not None:
+            with open(log, "a") as file:
+                file.write(words + "\n")
+
+    rows: list[tuple[float, ...]] = []
+    begun = before = time.monotonic()
     every = min(60.0, minutes * 60 / 10)
-    while (at := time.monotonic() - begun) < minutes * 60:
-        rows.append((at / 3600, resident([pid]), resident(tab.pids), heap(tab)))
-        print(f"{at / 60:5.1f} min   server {rows[-1][1]:6.1f} MiB   browser {rows[-1][2]:6.1f} MiB   "
-              f"page {rows[-1][3]:5.2f} MiB", flush=True)  # fmt: skip
+    spent = (cpu_of([writer]), cpu_of([server]), tab.cpu())
+    while (now := time.monotonic()) - begun < minutes * 60:
+        at = (now - begun) / 60
+        own = _memory(server)
+        rows.append((at / 60, own["Rss"], own["Pss"], resident(tab.pids), heap(tab)))
+        total = (cpu_of([writer]), cpu_of([server]), tab.cpu())
+        took = [100 * (new - old) / max(0.1, now - before) for new, old in zip(total, spent, strict=True)]
+        before, spent = now, total
+        say(f"{at:5.1f} min   server {own['Rss']:6.1f} MiB (pss {own['Pss']:6.1f})   browser {rows[-1][3]:6.1f}   "
+            f"page {rows[-1][4]:5.2f}   of a core: writer {took[0]:4.1f} %, server {took[1]:4.1f} %, "
+            f"browser {took[2]:4.1f} %   load {os.getloadavg()[0]:.1f}")  # fmt: skip
         tab.page.wait_for_timeout(every * 1e3)
     second = np.array(rows[len(rows) // 2 :])
-    for place, name in ((1, "server"), (2, "browser"), (3, "page")):
+    note = "" if minutes >= 60 else f" (extrapolated from the last {minutes / 2:g} minutes)"
+    for place, name in ((1, "server"), (2, "server, pss"), (3, "browser"), (4, "page")):
         slope = float(np.polyfit(second[:, 0], second[:, place], 1)[0]) if len(second) > 2 else float("nan")
-        note = "" if minutes >= 60 else f" (extrapolated from the last {minutes / 2:g} minutes)"
-        print(f"{name}: {slope:+.1f} MiB an hour{note}")
+        low, high = second[:, place].min(), second[:, place].max()
+        say(f"{name}: {slope:+.1f} MiB an hour{note}; {low:.1f} to {high:.1f} MiB in the second half")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ interface KeyStore {
 }
 
 const NOTHING: KeyState = { lines: [], rows: 0, span: null, errors: [], waiting: true, sentences: [] };
+const REST = 8; // of news: after an answer at least so many times as long as it took
 const BUDGET = 40_000; // points of one answer, over all its series
 
 export class Feed {
@@ -70,6 +71,7 @@ export class Feed {
   private queued = false;
   private news = new Set<string>();
   private newsTimer: ReturnType<typeof setTimeout> | undefined;
+  private patience = 1000;
 
   /** The state of a key; nothing is fetched until it is `want`ed. */
   of(key: string): Signal<KeyState> {
@@ -110,7 +112,7 @@ export class Feed {
     this.restart();
   }
 
-  /** A run has new rows: what is on the screen of it is asked for again, at most once a second. */
+  /** A run has new rows: what is on the screen of it is asked for again, once a second, or less often where that is dear. */
   touch(run: string): void {
     if (!this.spec.entities.some((entity) => entity.runs.some((member) => member.run === run))) return;
     this.news.add(run);
@@ -120,9 +122,12 @@ export class Feed {
       this.news = new Set();
       for (const [key, store] of this.keys) if (!this.seen.has(key)) store.fresh = false;
       const entities = this.spec.entities.filter((entity) => entity.runs.some((member) => changed.has(member.run)));
-      void this.ask([...this.seen.keys()], entities, null, this.stop.signal);
-      if (this.view) void this.ask([...this.seen.keys()], entities, this.view, this.stop.signal);
-    }, 1000);
+      const keys = [...this.seen.keys()];
+      const { signal: alive } = this.stop;
+      const began = performance.now();
+      const asked = [this.ask(keys, entities, null, alive), this.view && this.ask(keys, entities, this.view, alive)];
+      void Promise.all(asked).then(() => { this.patience = Math.min(10_000, Math.max(1000, REST * (performance.now() - began))); });
+    }, this.patience);
   }
 
   /** Everything anew: the tab woke, the server is another one. */
@@ -195,6 +200,7 @@ export class Feed {
     const { x, statistic, ghosts } = this.spec;
     const started = performance.now();
     let bytes = 0;
+    const isAll = entities === this.spec.entities && (single.length === 0 || groups.length === 0);
     const take = <E extends { key: string }>(frame: Frame<E>, use: (store: KeyStore, entry: E) => void): void => {
       bytes += frame.payload.byteLength;
       const touched = new Set<KeyStore>();
@@ -203,7 +209,10 @@ export class Feed {
         use(store, entry);
         touched.add(store);
       }
-      for (const store of touched) this.publish(store);
+      for (const store of touched) {
+        if (!view && isAll) store.fresh = true; // said together with its lines, so that they are drawn once
+        this.publish(store);
+      }
     };
     try {
       await Promise.all([
@@ -289,12 +298,18 @@ export class Feed {
       }
     }
     const errors = [...store.errors].map(([who, error]) => ({ name: who, error }));
-    store.state.value = { lines, rows, span, errors, waiting: !store.fresh, sentences: [...new Set(store.sentences.values())] };
+    const sentences = [...new Set(store.sentences.values())];
+    const before = store.state.peek();
+    const next: KeyState = { lines: same(before.lines, lines) ? before.lines : lines, rows, span, errors, waiting: !store.fresh, sentences };
+    if (before.span && span && before.span.x0 === span.x0 && before.span.x1 === span.x1) next.span = before.span;
+    const changed = next.lines !== before.lines || next.span !== before.span || next.rows !== before.rows || next.waiting !== before.waiting;
+    if (changed || errors.length + before.errors.length > 0 || !same(before.sentences, sentences)) store.state.value = next;
   }
 }
 
 const width = (view: View): number => view.x1 - view.x0;
 const covers = (a: View, b: View): boolean => a.x0 <= b.x0 + width(b) * 1e-6 && a.x1 >= b.x1 - width(b) * 1e-6;
+const same = <T>(a: readonly T[], b: readonly T[]): boolean => a.length === b.length && a.every((one, i) => one === b[i]);
 const name = (view: View): string => `${view.x0}_${view.x1}`;
 
 const refusalOf = (error: ErrorBody): Refusal => new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);

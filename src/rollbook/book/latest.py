@@ -17,6 +17,9 @@ __all__ = ["Latest", "latest_values"]
 Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""
 
+_TAIL_ROWS = 16
+"""So many rows at the end of a live segment are looked at first: mostly they have a value of each key."""
+
 
 def latest_values(pieces: Pieces, run: Context) -> Latest:
     """The newest chosen value of each key.
@@ -44,12 +47,21 @@ def _of_piece(
         return [(age, key, value, dict(meta["last_clocks"])) for key, value in meta["last"].items()]
     if piece.is_long:
         return _of_long(piece, run)
+    tail = piece.tail(_TAIL_ROWS)
+    found = [] if tail is None else _of_rows(tail, run, labels)
+    return found if found and len(found) == len(meta["keys"]) else _of_rows(piece, run, labels)
+
+
+def _of_rows(
+    piece: Piece, run: Context, labels: dict[str, str]
+) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
     found: list[tuple[tuple[int, int], str, Any, dict[str, int]]] = []
     for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
         table = wide.table
         times = to_numpy(table["time"])[0]
         names = set(table.column_names)
-        for key in meta["keys"]:
+        clocks: dict[int, dict[str, int]] = {}
+        for key in piece.meta["keys"]:
             name = labels[key]
             if name not in names:
                 continue
@@ -57,7 +69,9 @@ def _of_piece(
             row = table.num_rows - 1 if valid is None else int(np.flatnonzero(valid)[-1]) if valid.any() else -1
             if row >= 0:
                 age = (int(np.max(wide.attempt)), int(times[row]))
-                found.append((age, key, table[name][row].as_py(), _clocks(table, row, run)))
+                if row not in clocks:
+                    clocks[row] = _clocks(table, row, run)
+                found.append((age, key, table[name][row].as_py(), clocks[row]))
     return found
 
 

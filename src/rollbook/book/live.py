@@ -7,6 +7,7 @@ finished; those of files that came into use since they were listed are found by 
 
 from __future__ import annotations
 
+import copy
 import os
 import struct
 import time
@@ -103,6 +104,13 @@ class LiveSegment:
             keys = [key for key in self.meta["keys"] if stored.get(key, key) in wanted]
         _, table = segment_table(self.header, self.words(), keys, fills)
         return table if columns is None else table.select([n for n in columns if n in table.column_names])
+
+    def tail(self, rows: int) -> LiveSegment:
+        """The same segment with its last rows alone."""
+        found = copy.copy(self)
+        found.meta, found._words = dict(self.meta), self.words()[-rows:]
+        found._count()
+        return found
 
     def _read(self) -> bytes:
         try:

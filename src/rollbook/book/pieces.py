@@ -63,6 +63,13 @@ class Piece:
         """A sealed part of which all rows count."""
         return self.part is not None and self._limit is None
 
+    def tail(self, rows: int) -> Piece | None:
+        """The last rows of a live segment that has more of them; None where there is nothing to leave out."""
+        if self._segment is None or self.rows <= rows:
+            return None
+        segment = self._segment.tail(rows)
+        return Piece(segment.meta, segment.rows, self._fills, None, segment, None)
+
     @property
     def is_waiting(self) -> bool:
         """Values of its rows may stand elsewhere: they came from a device after it was sealed."""

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rollbook import manifest
 from rollbook.errors import RollbookError
 from rollbook.runs.catalog import open as open_runs
 from rollbook.server.refusals import Refused
+from rollbook.storage.status import derived
 
 __all__ = ["Catalogue", "RunRow", "Snapshot"]
 
@@ -97,6 +99,7 @@ class Catalogue:
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
+        self._pages: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}  # by folder: run.json of those that live
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
@@ -138,6 +141,7 @@ class Catalogue:
                         changed.append(row)
             for folder, known in self._rows.items():
                 if folder not in rows:
+                    self._pages.pop(folder, None)
                     changed.append(RunRow(known.key, folder, {**known.about, "status": "gone"}, ()))
             self._rows = rows
             if full:
@@ -170,8 +174,9 @@ class Catalogue:
         except OSError:
             return None
         stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if known is not None and known.stamp == stamp and not _may_change(known):
-            return known
+        if known is not None and known.stamp == stamp:
+            return known if not _may_change(known) else self._judged(folder, known)
+        self._pages.pop(folder, None)
         try:
             (about,) = open_runs(folder).rows()
         except (RollbookError, OSError, ValueError):
@@ -179,6 +184,19 @@ class Catalogue:
         if known is not None and known.stamp == stamp and known.about == about:
             return known
         return RunRow(known.key if known is not None else self._key(folder, str(about.get("id"))), folder, about, stamp)
+
+    def _judged(self, folder: str, known: RunRow) -> RunRow:
+        """A run whose run.json is as it was: the status alone can be another one."""
+        page = self._pages.get(folder)
+        if page is None or page[0] != known.stamp:
+            try:
+                page = self._pages[folder] = (known.stamp, manifest.read(folder))
+            except (RollbookError, OSError):
+                return known
+        status = derived(folder, page[1])
+        if status == known.status:
+            return known
+        return RunRow(known.key, folder, {**known.about, "status": status}, known.stamp)
 
     def _key(self, folder: str, identity: str) -> str:
         """A name for a run that nobody else here has: its id where that is a plain word."""

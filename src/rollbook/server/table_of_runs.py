@@ -53,6 +53,8 @@ __all__ = ["ENDPOINTS", "auto_columns", "groups_of", "hello", "table_of_runs", "
 
 _PATIENCE = 0.15
 """Seconds that a window of the table waits for numbers that were not read yet."""
+_PATIENCE_FOR_NEWER = 0.03
+"""Seconds that it waits for newer numbers of live runs that it has numbers of."""
 _MOST_COLUMNS = 60
 _METRIC_CALL = re.compile(r"\b(last|max|min)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
 _FIELD = re.compile(r"\b(?:config|summary)(?:\.\w+)+")
@@ -369,10 +371,11 @@ def _read_ahead(hall: Hall, window: Sequence[Any], columns: Sequence[str]) -> in
             shown += entry.members
         elif isinstance(entry[0], RunRow):
             shown.append(entry[0])
-    until = time.perf_counter() + _PATIENCE
+    began = time.perf_counter()
     late = []
     for row in shown:
-        if time.perf_counter() > until:
+        patience = _PATIENCE_FOR_NEWER if row.is_live and hall.facts.known(row) is not None else _PATIENCE
+        if time.perf_counter() - began > patience:
             late.append(row)
             continue
         try:
