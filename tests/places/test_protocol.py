@@ -55,6 +55,8 @@ class OneForAll(WithoutCondition):
 
 
 class ManifestFirst(Commits):
+    owed = ()
+
     def _upload(self, files):
         named = {}
         self.owed = []
@@ -158,6 +160,30 @@ class MergesUnderAnOldName(Commits):
         return {(file.path, file.sha256): Named(self.old, file.size, file.sha256, file.covers)}
 
 
+class NamesPiecesAtOnce(Commits):
+    """The first manifest already names pieces."""
+
+    def _begin(self, about):
+        return Manifest(0, {}, about), None
+        yield
+
+
+class BeginsAtZero(Commits):
+    """A manifest that was made again looks like the one that was removed."""
+
+    def _begin(self, about):
+        manifest = Manifest(0, {}, about)
+        etag = yield from self._replace(manifest, None)
+        return None if etag is None else (manifest, etag)
+
+
+class MakesItAgain(Commits):
+    """Whoever finds no manifest makes one, whatever was there before."""
+
+    def ship(self, look, may_create=True):
+        return super().ship(look)
+
+
 def sweeps_at(grace):
     """By age, without a fence."""
 
@@ -210,6 +236,9 @@ NAIVE = {
     "what comes next from a local cursor": {"commits": FromALocalCursor},
     "what overlaps after a beaten put is not cut anew": {"commits": NotCutAnew},
     "readers do not read a manifest again": {"read": does_not_read_again},
+    "the first manifest names pieces": {"commits": NamesPiecesAtOnce},
+    "every manifest begins at epoch 0": {"commits": BeginsAtZero},
+    "a manifest that was removed is made again": {"commits": MakesItAgain},
 }
 
 
@@ -226,7 +255,7 @@ def test_a_naive_variant_breaks_under_some_schedule(variant):
 def test_a_manifest_that_was_removed_is_not_made_again():
     world = World(0)
     world.folders["a"].rows = 3
-    world.to_end(world.ship("a"))
+    world.to_end(world.ship(("a", 0)))
     world.store.held.clear()
     from rollbook.storage.places.commit import Gone
 

@@ -1,4 +1,6 @@
-"""A store, folders, keepers, mergers, a sweeper and readers in one thread: every interleaving is a seed.
+"""A store, folders, keepers, mergers, a sweeper, readers and one who removes a run, in one thread.
+
+Every interleaving is a seed. Each folder has two keepers that live at the same time (of two hosts that share it).
 
 The steps are those of `rollbook.storage.places.commit`; here is only what surrounds them: a store whose answers get
 lost, whose puts come late, and processes that die.
@@ -7,6 +9,7 @@ lost, whose puts come late, and processes that die.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -40,6 +43,7 @@ class Store:
     def __init__(self) -> None:
         self.held: dict[str, tuple[bytes, str, int]] = {}
         self.shipped: dict[str, set[tuple[str, int]]] = {}
+        self.removals: Counter[str] = Counter()
         self.counter = self.now = 0
 
     def effect(self, operation: Any) -> Any:
@@ -54,7 +58,11 @@ class Store:
             return [Entry(k, len(d), e, t) for k, (d, e, t) in held if k.startswith(operation.prefix)]
         if isinstance(operation, Delete):
             self.held.pop(operation.key, None)
-            self.check(operation.key)
+            if "/m/" in operation.key:
+                self.removals[operation.key] += 1
+                self.shipped.pop(operation.key, None)
+            else:
+                self.check(operation.key)
             return None
         there = self.held.get(operation.key)
         if operation.create and there is not None:
@@ -119,7 +127,7 @@ class Folder:
         return Local({file.path: file for file in files})
 
     def file(self, path: str, ranges: list[tuple[int, int]]) -> LocalFile:
-        data = json.dumps([(self.name, a, b) for a, b in ranges]).encode()
+        data = ("[" + ",".join(f'["{self.name}",{a},{b}]' for a, b in ranges) + "]").encode()
         covers = tuple(("metrics", self.name, 0, "S000", a, b) for a, b in ranges)
 
         def cut(left: Any) -> LocalFile:
@@ -154,9 +162,10 @@ class World:
         self.lives = 0
         self.folders = {name: Folder(name) for name in ORIGINS}
         self.commits = {name: commits("run/", name, self.life) for name in ORIGINS}
+        self.keepers = {(n, k): commits("run/", n, self.life) for n in ORIGINS for k in (0, 1)}
         self.mergers = {name: (mergers or commits)("run/", name, self.life) for name in ORIGINS}
         self.sweeping, self.reading = sweep or (lambda world, c: c.sweep()), read or (lambda world, c: read_all(c))
-        self.existed = dict.fromkeys(ORIGINS, False)
+        self.known = dict.fromkeys(ORIGINS, False)  # what a folder remembers: that it was in the store once
 
     def life(self) -> str:
         self.lives += 1
@@ -166,10 +175,11 @@ class World:
         """All of it; raises Broken."""
         random = self.random
         actors: dict[Any, tuple[Any, list[Any]]] = {}
-        crashes = {("keep", name): 5 for name in ORIGINS}
-        roles = (
-            [("keep", n) for n in ORIGINS] + [("merge", n) for n in ORIGINS] + [("sweep", ""), ("read", 0), ("read", 1)]
-        )
+        keepers = [("keep", keeper) for keeper in self.keepers]
+        crashes = dict.fromkeys(keepers, 3)
+        roles: list[Any] = [*keepers, *(("merge", n) for n in ORIGINS), ("sweep", ""), ("read", 0), ("read", 1)]
+        if random.random() < 0.5:
+            roles.append(("remove", random.choice(ORIGINS)))
         for _ in range(turns):
             self.store.now += 1
             if self.late and random.random() < 0.08:
@@ -182,6 +192,8 @@ class World:
                 actors.pop(role)[0].close()
             elif not self.turn(actors[role]):
                 actors.pop(role)
+                if role[0] == "remove":
+                    roles.remove(role)
         for steps, _ in actors.values():
             steps.close()
         while self.late:
@@ -190,12 +202,16 @@ class World:
 
     def end(self) -> None:
         """A store that answers: everything is shipped, swept and read once more."""
+        gone = set()
         for name in ORIGINS:
-            self.to_end(self.ship(name))
+            try:
+                self.to_end(self.ship((name, 0)))
+            except Gone:
+                gone.add(name)
             self.to_end(self.sweeping(self, self.commits[name]))
         for name in ORIGINS:
             seen = self.to_end(self.reading(self, self.commits[name]))
-            expected = {(name, row) for row in range(1, self.folders[name].rows + 1)}
+            expected = {(name, row) for row in range(1, self.folders[name].rows + 1) if name not in gone}
             own = [row for row in seen if row[0] == name]
             if len(own) != len(set(own)) or set(own) != expected:
                 raise Broken(f"at the end {name} shows {sorted(own)} of {len(expected)} rows")
@@ -203,8 +219,10 @@ class World:
     def begin(self, role: tuple[str, Any]) -> tuple[Any, list[Any]]:
         what, who = role
         if what == "keep":
-            self.folders[who].go_on(self.random)
+            self.folders[who[0]].go_on(self.random)
             steps = self.ship(who)
+        elif what == "remove":
+            steps = self.remove(self.commits[who])
         elif what == "merge":
             steps = self.mergers[who].merge(self.neighbours, joined)
         elif what == "sweep":
@@ -213,8 +231,33 @@ class World:
             steps = self.watch(self.commits[self.random.choice(ORIGINS)])
         return steps, [None, None, []]
 
-    def ship(self, who: str) -> Any:
-        return self.commits[who].ship(self.folders[who].look)
+    def ship(self, keeper: tuple[str, int]) -> Any:
+        """A keeper's steps. One that knows that its manifest was there once never makes it."""
+        who, commits, may_create = keeper[0], self.keepers[keeper], not self.known[keeper[0]]
+        steps, answer = commits.ship(self.folders[who].look, may_create=may_create), None
+        try:
+            while True:
+                asked = steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
+                if isinstance(asked, Put) and asked.key == commits.manifest_key and asked.create and not may_create:
+                    raise Broken("what was removed is made again")
+                try:
+                    answer = yield asked
+                except (Missing, Refused, Away, Unknown) as err:
+                    answer = err
+        except StopIteration as ended:
+            self.known[who] = True
+            return ended.value
+
+    def remove(self, commits: Commits) -> Any:
+        """Somebody takes a run away, in the order of its names: its manifest, and when that has gone its pieces."""
+        listed = yield List(f"run/p/{commits.origin}/")
+        while True:
+            try:
+                yield Delete(commits.manifest_key)
+                break
+            except Unknown:
+                continue
+        yield [Delete(entry.key) for entry in listed]
 
     def neighbours(self, manifest: Manifest) -> list[str]:
         """Two or three neighbours of a manifest's parts."""
@@ -226,11 +269,12 @@ class World:
 
     def watch(self, commits: Commits) -> Any:
         """A reader, and what it must see: all that was shipped when it began."""
-        before = set(self.store.shipped.get(commits.manifest_key, ()))
+        key = commits.manifest_key
+        before, removals = set(self.store.shipped.get(key, ())), self.store.removals[key]
         seen = yield from self.reading(self, commits)
         if len(seen) != len(set(seen)):
             raise Broken("a reader sees a row twice")
-        if not before <= set(seen):
+        if not before <= set(seen) and removals == self.store.removals[key]:
             raise Broken("a reader misses a shipped row")
 
     # -- operations

@@ -5,7 +5,8 @@
 
 An origin is one local folder that holds (a part of) the run. The rules:
 
-1. A manifest is changed only on the condition that it is still what was read (the first time: that there is none).
+1. A manifest is changed only on the condition that it is still what was read. It begins empty, made on the condition
+   that there is none: so no put that comes late can bring back what was removed meanwhile.
 2. Pieces first, then the manifest that names them. What a manifest names is shipped.
 3. Every upload has a name of its own (`life`). A piece whose fate is unknown, or of a former life, is never adopted.
 4. What is left to ship follows from the manifest in the store, never from what we remember.
@@ -96,7 +97,7 @@ class Manifest(NamedTuple):
     """What an origin has shipped.
 
     Attributes:
-      epoch: raised by each sweep.
+      epoch: raised by each sweep; begins at a random number.
       files: path in the run's folder -> where it lies.
       about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin.
     """
@@ -292,7 +293,12 @@ class Commits:
             manifest, etag = yield from self.manifest()
             if etag is None and not may_create:
                 raise Gone(f"{self.manifest_key} is not there any more")
-            may_create = may_create and etag is None
+            if etag is None:
+                begun = yield from self._begin(about())
+                if begun is None:
+                    continue
+                manifest, etag = begun
+            may_create = False
             if manifest.epoch != epoch:
                 self._on_fence(pieces)
                 epoch = manifest.epoch
@@ -312,6 +318,13 @@ class Commits:
             if (yield from self._replace(new, etag)) is not None:
                 return Shipped(count, bytes_sent, new)
         raise NotShipped(f"{self.manifest_key} was changed by others {_MOST_TRIES} times in a row")
+
+    def _begin(self, about: dict[str, Any]) -> Steps[tuple[Manifest, str | None] | None]:
+        """An empty manifest; None if it is not known to have been made. No two begin with epochs that are near: who was
+        at work before one was removed sees that the epoch has moved."""
+        manifest = Manifest(int(self.life(), 16) % 2**32 << 20, {}, about)
+        etag = yield from self._replace(manifest, None)
+        return None if etag is None else (manifest, etag)
 
     def _on_fence(self, pieces: dict[tuple[str, str], Named]) -> None:
         """A sweep may have taken whatever is uploaded and not named."""
@@ -450,6 +463,8 @@ class Commits:
         """
         listed = yield List(f"{self.base}p/{self.origin}/")
         manifest, etag = yield from self.manifest()
+        if etag is None:  # removed, and nobody makes it again
+            return 0
         fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.about)
         unnamed = _unnamed(self.base, fenced, listed, may_go)
         if not unnamed or (yield from self._replace(fenced, etag)) is None:
