@@ -123,7 +123,7 @@ class Proxy:
       requests: [(verb, path, bytes of the answer's body)].
     """
 
-    def __init__(self, address, faults=None):
+    def __init__(self, address, faults=None, port=0):
         self.faults, self.requests, self.lock = faults or Faults(), [], threading.Lock()
         self.upstream = address
         proxy = self
@@ -143,7 +143,7 @@ class Proxy:
             block_on_close = False
             request_queue_size = 128
 
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.thread.start()
