@@ -56,7 +56,9 @@ class Durable:
         self.marks: dict[str, dict[str, int]] = {}
         self.held_back = self._is_of_former_boot()
 
-    def step(self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool, sync: bool = True) -> list[str]:
+    def step(
+        self, writers: Iterable[KnownWriter], *, alive: bool, alone: bool, sync: bool = True, own: str = ""
+    ) -> list[str]:
         """Sync and publish what is new.
 
         Args:
@@ -64,23 +66,29 @@ class Durable:
           alive: one of them may still write; then the heartbeat goes on without rows.
           alone: there are no writers in other places, whose entries in the two files would have to be kept.
           sync: bring what is new to the disk; without, only see and say that rows arrive.
+          own: the keeper's own writer. Its rows alone are worth no sync while others live, and no word before the next
+            heartbeat.
         Returns:
-          The writers with new rows.
+          The writers with new rows, without `own`.
         Raises:
           OSError: a file of the keeper cannot be written. What was synced counts at the next step.
         """
         changed: list[str] = []
         present = set()
-        for writer in writers:
+        due = alive and self._clock() - self._beat_at >= _HEARTBEAT_SECONDS
+        for writer in sorted(writers, key=lambda writer: writer.id == own):  # whether anything came is known by then
             present.add(writer.id)
             positions = self._positions.setdefault(writer.id, Positions(writer))
             lanes = positions.look()
             settled = positions.settle()
             before = self.lanes.get(writer.id, {})
             if any(seq > before.get(lane, 0) for lane, seq in lanes.items()):
-                changed.append(writer.id)
+                if writer.id != own:
+                    changed.append(writer.id)
                 # A sealed file takes its numbers with it; the lane's do not go back.
                 self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
+            if writer.id == own and alive and not changed and not due:
+                continue
             if sync and self._sync(positions, settled) and writer.id in self.lanes:
                 self.marks[writer.id] = dict(self.lanes[writer.id])
         for gone in self._positions.keys() - present:
@@ -90,18 +98,15 @@ class Durable:
         if self.marks != self._published and not self.held_back:
             self._publish(self._durable_path, {"boot_id": boot_id(), "marks": self.marks}, "marks", alone)
             self._published = {writer: dict(lanes) for writer, lanes in self.marks.items()}
-        if changed or (alive and self._clock() - self._beat_at >= _HEARTBEAT_SECONDS):
+        if changed or due:
             self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
             self._beat_at = self._clock()
         return changed
 
-    def quiet(self, writers: Iterable[KnownWriter]) -> bool:
-        """Whether none of these writers wrote anything since the last step. Costs microseconds."""
-        for writer in writers:
-            positions = self._positions.get(writer.id)
-            if positions is None or not positions.quiet():
-                return False
-        return True
+    def quiet(self, own: str) -> bool:
+        """Whether no writer of this place but the keeper's own wrote anything, or said goodbye, since the last step.
+        Costs microseconds."""
+        return all(positions.quiet() for id, positions in self._positions.items() if id != own)
 
     def let_go(self) -> None:
         """Close the files that are kept open to see at once that nothing has come."""

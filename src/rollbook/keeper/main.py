@@ -48,6 +48,8 @@ store into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
 _REST_SECONDS = 9.9
 """How long a keeper of many leaves a run alone in which nothing happens; the host is sampled every ten seconds."""
+_FEED_SECONDS = 60.0
+"""How long the keeper's own rows of an idle run wait for sinks where many runs are kept."""
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _DRAIN_SECONDS = 600.0
@@ -74,6 +76,7 @@ class Keeper:
     Attributes:
       phase: "running", "waiting" (its own writers are done; others elsewhere still write), "done", "taken" (another
         keeper is at work) or "gone" (the run's folder was moved or removed).
+      feed_seconds: of many runs, how long rows wait for sinks at most, so that each gets many at once.
       complete: ids of writers whose rows have all reached sinks, and Parquet if the phase is "done".
     """
 
@@ -90,6 +93,7 @@ class Keeper:
         self.phase = "running"
         self.complete: set[str] = set()
         self.bell = self.door = ""
+        self.feed_seconds = 0.0
         self._own_folder = keeper_folder(self.folder)
         self._live_sinks, self._sinks_in_turn, self._clock = list(sinks), sinks_in_turn, clock
         self._lock = Lock(self.folder)
@@ -126,7 +130,7 @@ class Keeper:
         self._troubles: dict[str, Any] = {}
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when
-        self._changed_at = -1e9  # when rows of a trainer were last seen
+        self._changed_at = self._fed_at = -1e9  # when rows of a trainer were last seen, and sinks had all
         self._thread: Any = None
         self._wake: Any = None
 
@@ -245,8 +249,7 @@ class Keeper:
         """
         if not self._rests or self._clock() >= self._full_at or not self._writers.same():
             return False
-        mine = [writer for writer in self._writers.here() if writer.id != self._host.writer_id]
-        if not self._durable.quiet(writer for writer in mine if not writer.closed):
+        if not self._durable.quiet(self._host.writer_id):
             return False
         return not os.path.isdir(os.path.join(self.folder, "media", ".spool"))
 
@@ -312,10 +315,9 @@ class Keeper:
         now = self._clock()
         sync = not alive or now - self._synced_at >= _SYNC_SECONDS
         self._synced_at = now if sync else self._synced_at
-        for id in self._durable.step(here, alive=alive, alone=alone, sync=sync):
+        for id in self._durable.step(here, alive=alive, alone=alone, sync=sync, own=self._host.writer_id):
             self._writers.sign(id)
-            if id != self._host.writer_id:
-                self._changed_at = now
+            self._changed_at = now
         if not alone:
             beats = read_json(os.path.join(self._own_folder, "heartbeat"))
             for writer in self._writers:
@@ -342,7 +344,10 @@ class Keeper:
             self._ballast.hold()
         fresh = frozenset(self._closed - self.complete)
         self._guard("media", lambda: self._encode_media(8))
-        drained = self._feed(fresh)
+        due = bool(fresh) or self._feed_is_due(now)
+        drained = self._feed(fresh) if due else True
+        if due:
+            self._fed_at = now if drained else -1e9
         if fresh and drained:
             self.complete |= fresh
             self._tell("running")
@@ -357,9 +362,19 @@ class Keeper:
             return 0.0
         if self._sealing.busy or fresh:
             return _BUSY_SECONDS
-        self._rests = drained and not self._sinks_need_time() and not self._shipping.wanted
+        fed = due or self._changed_at < self._fed_at
+        self._rests = drained and fed and not self._sinks_need_time() and not self._shipping.wanted
         self._full_at = now + _REST_SECONDS
         return _STEP_SECONDS
+
+    def _feed_is_due(self, now: float) -> bool:
+        """Whether to offer sinks what there is; where many runs are kept not at each look."""
+        if not self.door or self._failing():
+            return True
+        fed = now - self._fed_at
+        if self._changed_at < self._fed_at and not self._sinks_need_time():
+            return fed >= _FEED_SECONDS  # rows of the keeper's own
+        return fed >= self.feed_seconds
 
     def _sinks_need_time(self) -> bool:
         """Whether a sink is to be asked again though nothing came: it failed, or gets the newest rows now and then."""

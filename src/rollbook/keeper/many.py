@@ -14,6 +14,7 @@ import threading
 import time
 from heapq import heappop, heappush
 
+from rollbook.capture.host import probes
 from rollbook.keeper.household import Household
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.sealing import Sealing
@@ -38,6 +39,10 @@ _SHARE, _LONGEST_STRETCH = 0.04, 5.0
 """Of one core, beyond which runs are looked at more rarely than each second, and how much more rarely at most."""
 _GRID_SECONDS = 0.1
 """Runs that are due within such a time are stepped one after the other: waking up costs more than a look."""
+_FEED_STRETCHES = 3
+"""Where runs are looked at more rarely, sinks get rows at every third look."""
+_SAMPLE_SECONDS = 0.5
+"""What was read of the machine is good so long for all runs."""
 
 
 class _Kept:
@@ -160,6 +165,7 @@ class ManyRuns:
         self.steps += 1
         self._stepping, self._step_began = kept, now
         pause: float | None
+        keeper.feed_seconds = _FEED_STRETCHES * self._stretch if self._stretch > 1.0 else 0.0
         cpu = time.thread_time()
         try:
             pause = keeper.step()
@@ -300,6 +306,7 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 def main(folder: str) -> None:
     """Be the keeper of a household; ends at once if there is one."""
     Sealing.most_at_once = 2
+    probes.share_seconds = _SAMPLE_SECONDS
     ManyRuns(Household(folder)).run()
     sys.stdout.flush()
     os._exit(0)  # a thread that hangs in a file system must not keep the process

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 
 from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
@@ -15,8 +16,6 @@ from rollbook.journal.files import parse_name, pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rollbook.keeper.writers import KnownWriter
 
 __all__ = ["JournalFile", "Positions"]
@@ -24,6 +23,10 @@ __all__ = ["JournalFile", "Positions"]
 _HOLE = 4  # rows in a row that an interrupted log may have left unwritten before a written one
 _HEAD = 48
 _FRAMES_CHUNK = 1 << 16
+_NEXT_BYTES = 1 << 14
+"""What is looked at in one go: all that comes between two looks at ordinary rates."""
+_GRAIN_NS = 100_000_000
+"""A folder that changed so lately may change again without telling."""
 
 
 class JournalFile:
@@ -60,37 +63,40 @@ class JournalFile:
         Raises:
           OSError: it cannot be opened.
         """
-        fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
-            if self.is_frames:
-                self._look_at_frames(fd)
-            else:
-                self._look_at_rows(fd)
-        finally:
-            os.close(fd)
+        fd = self._open()
+        if self.is_frames:
+            self._look_at_frames(fd)
+        else:
+            self._look_at_rows(fd)
+        if self.left or os.name == "nt":  # there may be hundreds; and what is open cannot be removed there
+            self.let_go()
+
+    def _open(self) -> int:
+        """The file, open for the next look as well: `Positions` lets go of it when names have changed."""
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+        return self._fd
 
     def quiet(self) -> bool:
         """Whether nothing came since the last look: a few bytes are read, of a file that stays open for it."""
-        if self._fd < 0:
-            try:
-                self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
-            except OSError:
-                return False
-        if self.is_frames:
-            return os.fstat(self._fd).st_size == self._length
-        if pread(self._fd, _HEAD, 0) != self._head:
+        try:
+            fd = self._open()
+        except OSError:
             return False
-        return self._done >= self._capacity or not any(self._next_words(self._fd))
+        if self.is_frames:
+            return os.fstat(fd).st_size == self._length
+        if pread(fd, _HEAD, 0) != self._head:
+            return False
+        return self._done >= self._capacity or not any(self._words(fd, self._done, _HOLE))
 
-    def _next_words(self, fd: int) -> Iterator[int]:
-        """The commit words of the rows that come next; several, for an interrupted log may leave a hole."""
-        rows = min(_HOLE, self._capacity - self._done)
-        data = pread(fd, self._width * rows, self._header + self._width * self._done)
-        for row in range(1, rows + 1):
-            yield int.from_bytes(data[self._width * row - 8 : self._width * row], "little")
+    def _words(self, fd: int, first: int, n: int) -> list[int]:
+        """The commit words of so many rows, as far as there are any."""
+        data = pread(fd, self._width * min(n, self._capacity - first), self._header + self._width * first)
+        whole = memoryview(data)[: len(data) // self._width * self._width].cast("Q")
+        return whole[self._width // 8 - 1 :: self._width // 8].tolist()
 
     def let_go(self) -> None:
-        """Close what `quiet` keeps open."""
+        """Close what looks keep open."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -113,8 +119,16 @@ class JournalFile:
 
     def _search(self, fd: int, first_seq: int) -> tuple[int, int]:
         """How many rows there are, and the commit word of the last one."""
-        low, step = self._done, 1  # all rows before `low` are there
-        last = self.last
+        low, last = self._done, self.last  # all rows before `low` are there
+        rows = max(_HOLE, _NEXT_BYTES // self._width)
+        empty = 0
+        for at, seq in enumerate(self._words(fd, low, rows), low):
+            empty = 0 if seq >= first_seq else empty + 1
+            if not empty:
+                low, last = at + 1, seq
+            elif empty == _HOLE:
+                return low, last
+        step = rows
         while low < self._capacity:
             seq, at = self._word(fd, min(low + step - 1, self._capacity - 1), first_seq)
             if seq:
@@ -161,7 +175,7 @@ class Positions:
     def __init__(self, writer: KnownWriter) -> None:
         self.writer = writer
         self.files: dict[str, JournalFile] = {}
-        self._listed = -1
+        self._listed, self._is_settled = -1, False
         self.new_names = False  # a file appeared: its folder has to be made durable too
 
     def look(self) -> dict[str, int]:
@@ -170,25 +184,7 @@ class Positions:
         Everything up to these numbers was written before the look ended, but a look may have passed a file before its
         last rows came: see `settle`.
         """
-        try:
-            self._listed = os.stat(self.writer.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
-            names = os.listdir(self.writer.folder)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            names = []
-        present = set()
-        for name in names:
-            parts = parse_name(name)
-            if parts is not None:
-                present.add(name)
-                if name not in self.files:
-                    kind, lane, _stream, number = parts
-                    path = os.path.join(self.writer.folder, name)
-                    self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
-                    self.new_names = True
-        for name in self.files.keys() - present:
-            self.files.pop(name).let_go()
+        self._list()
         lanes: dict[str, int] = {}
         newest: dict[int, int] = {}
         for file in self.files.values():
@@ -206,8 +202,35 @@ class Positions:
                 file.left = file.number < newest[file.lane] if file.lane in newest else file.left
         return lanes
 
+    def _list(self) -> None:
+        """Find new files, forget those that have gone."""
+        try:
+            changed = os.stat(self.writer.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
+            if changed == self._listed and self._is_settled:
+                return
+            names = os.listdir(self.writer.folder)
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
+            changed, names = -1, []
+        self._listed, self._is_settled = changed, time.time_ns() - changed > _GRAIN_NS
+        self.let_go()
+        present = set()
+        for name in names:
+            parts = parse_name(name)
+            if parts is not None:
+                present.add(name)
+                if name not in self.files:
+                    kind, lane, _stream, number = parts
+                    path = os.path.join(self.writer.folder, name)
+                    self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
+                    self.new_names = True
+        for name in self.files.keys() - present:
+            del self.files[name]
+
     def quiet(self) -> bool:
-        """Whether nothing came since the last look, told by a few bytes of each file that may grow."""
+        """Whether nothing came since the last look, told by a few bytes of each file that may grow. A goodbye is a new
+        name in the folder."""
         try:
             if os.stat(self.writer.folder).st_mtime_ns != self._listed:
                 return False
@@ -216,7 +239,7 @@ class Positions:
             return False
 
     def let_go(self) -> None:
-        """Close what `quiet` keeps open."""
+        """Close what looks keep open."""
         for file in self.files.values():
             file.let_go()
 

@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 __all__ = ["Cpu", "Disk", "Host", "Load", "Memory", "ProcessTree"]
 
 
+share_seconds = 0.0
+"""How long what was read of the machine as a whole is good for other runs too: set by who keeps many."""
+
+_known: dict[str, tuple[float, Any]] = {}
+
+
+def _shared(what: str, look: Callable[[], Any]) -> Any:
+    """What a look gives, or gave a moment ago."""
+    if not share_seconds:
+        return look()
+    now = time.monotonic()
+    known = _known.get(what)
+    if known is None or now - known[0] >= share_seconds:
+        known = _known[what] = (now, look())
+    return known[1]
+
+
 class Host:
     """All probes that answer on this machine, as one.
 
@@ -73,7 +90,7 @@ class Cpu:
 
     def __call__(self) -> Mapping[str, float]:
         """{"host/cpu_percent": 0 to 100}; empty where it cannot be told."""
-        last, now = self._last, self._read()
+        last, now = self._last, _shared(f"cpu:{self._path}", self._read)
         if last is None or now is None:
             self._last = now
             return {}
@@ -105,6 +122,10 @@ class Memory:
 
     def __call__(self) -> Mapping[str, float]:
         """Bytes in use and available, percent in use; `host/container_memory_*` where a limit is set."""
+        readings: dict[str, float] = _shared(f"memory:{self._path}:{self._cgroup}", self._look)
+        return readings
+
+    def _look(self) -> dict[str, float]:
         readings = self._machine()
         limit, used = _number(_read(f"{self._cgroup}/memory.max")), _number(_read(f"{self._cgroup}/memory.current"))
         if limit and used is not None:
