@@ -111,3 +111,27 @@ def test_what_a_rewind_abandoned_is_a_ghost(tmp_path: Path) -> None:
     assert [entry.get("ghost") for entry, _ in found] == [None, 1]
     assert found[1][1]["x"].tolist() == list(range(60, 100))
     assert found[0][1]["y"].tolist() == [*range(60), *(-step for step in range(60, 80))]
+
+
+def test_curves_that_are_read_together_are_those_that_are_read_one_by_one(
+    client: TestClient, runs: list[str], recorded: Path
+) -> None:
+    """With gaps and without, finely and coarsely, whole and in part: that the axis is divided once changes nothing."""
+    book = next(book for book in rollbook.open(recorded) if book.id == runs[0])
+    for points, part in ((7, {}), (100, {}), (50, {"start": 300, "stop": 1_900})):
+        together = book.batch(["train/return", "update/loss"], points=points, **part)
+        for key, series in together.items():
+            alone = book.series(key, points=points, **part)
+            for name in ("x", "mean", "min", "max", "count", "bad"):
+                both = getattr(series, name), getattr(alone, name)
+                assert np.allclose(*both, rtol=1e-12, equal_nan=True), (key, points, part, name)
+
+
+def test_a_range_knows_the_whole_axis_whether_or_not_the_whole_was_seen_before(
+    client: TestClient, runs: list[str]
+) -> None:
+    ((alone, _),) = curves(client, runs=runs[:1], keys=["train/return"], points=50, start=500, stop=4_000)
+    ((whole, _),) = curves(client, runs=runs[:1], keys=["train/return"], points=500)
+    ((after, _),) = curves(client, runs=runs[:1], keys=["train/return"], points=50, start=600, stop=4_000)
+    assert after["span"] == whole["span"]
+    assert alone["span"] == pytest.approx(whole["span"], rel=0.01, abs=whole["span"][1] * 0.01)

@@ -29,6 +29,7 @@ export interface PlotEvents {
 }
 
 const AXIS = 17;
+const EMPTY_AFTER = 250; // ms: an empty frame is drawn where curves do not come at once
 
 export class Plot implements Follower {
   /** What the y axis shows at rest. */
@@ -48,6 +49,7 @@ export class Plot implements Follower {
   private onScreen = true;
   private inSight = true;
   private stale = false;
+  private emptied: ReturnType<typeof setTimeout> | undefined;
   private readonly drop: (() => void)[] = [];
 
   constructor(
@@ -72,6 +74,7 @@ export class Plot implements Follower {
   }
 
   destroy(): void {
+    clearTimeout(this.emptied);
     for (const drop of this.drop) drop();
     this.root.replaceChildren();
   }
@@ -99,7 +102,8 @@ export class Plot implements Follower {
   redraw(): void {
     const view = this.hub.current() ?? this.data.span;
     if (view) this.show(view, true);
-    else if (this.size.width > 0) this.blank();
+    else if (this.drawn) this.blank();
+    else this.emptied ??= setTimeout(() => { if (!this.drawn && this.size.width > 0) this.blank(); this.emptied = undefined; }, EMPTY_AFTER);
   }
 
   show(view: View, exact: boolean): void {

@@ -22,6 +22,8 @@ const failed: Signal<Refusal | null> = signal(null);
 const alerts = signal(0);
 /** How long one may be away from a page before its alerts are counted again. */
 const ALERTS_EVERY = 30_000;
+/** The charts come first: to count alerts, every run is opened. */
+const ALERTS_AFTER = 2_000;
 
 function open(id: PageId): void {
   PAGES[id].load().then(
@@ -42,10 +44,18 @@ function startAlerts(): () => void {
     last = Date.now();
     source.alerts().then((answer) => { alerts.value = answer.total; }, () => undefined);
   };
-  count();
-  const stops = [watch("runs"), hear("runs", count)];
-  return () => stops.forEach((stop) => stop());
+  const stops = [watch("runs")];
+  const first = setTimeout(() => {
+    count();
+    stops.push(hear("runs", count));
+  }, ALERTS_AFTER);
+  return () => {
+    clearTimeout(first);
+    stops.forEach((stop) => stop());
+  };
 }
+
+void PAGES[page.peek()].load().catch(() => undefined); // its code comes while the frame is drawn
 
 export function Shell() {
   const id = page.value;

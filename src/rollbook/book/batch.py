@@ -34,8 +34,13 @@ def batch(
     points: int | None,
     start: float | None,
     stop: float | None,
+    raw: int = 0,
 ) -> dict[str, Series]:
-    """{key as it was asked for: what `Book.series` gives}, without those that the book does not hold."""
+    """{key as it was asked for: what `Book.series` gives}, without those that the book does not hold.
+
+    Args:
+      raw: so many rows in sight are given as they are, be they more than `points`.
+    """
     labels = all_keys(pieces, run.clocks)
     known = {asked: asked if asked in labels else _resolved(asked, labels, run) for asked in keys}
     native = {asked: key for asked, key in known.items() if key is not None}
@@ -44,14 +49,41 @@ def batch(
     together = x is None or x == "time" or x in run.clocks
     found: dict[str, Series | None] = {}
     if together and len(few) > 1:
-        found = _of_the_same_rows(pieces, run, few, rows, x=x, points=points, start=start, stop=stop)
+        found = _of_the_same_rows(pieces, run, few, rows, x=x, points=points, start=start, stop=stop, few=raw)
         few = [key for key in few if key not in found]
     if together and len(few) > 1:
-        found |= _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop)
+        found |= _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop, few=raw)
     for key in native.values():
         if found.get(key) is None:
-            found[key] = envelope(pieces, run, key, x=x, points=points, start=start, stop=stop)
+            found[key] = _alone(pieces, run, key, x=x, points=points, start=start, stop=stop, few=raw)
     return {asked: series for asked, key in native.items() if (series := found[key]) is not None}
+
+
+def _alone(
+    pieces: Pieces,
+    run: Context,
+    key: str,
+    *,
+    x: str | None,
+    points: int | None,
+    start: float | None,
+    stop: float | None,
+    few: int,
+) -> Series:
+    """One key by itself; how many rows are in sight is seen of points so fine that each of few rows has its own."""
+    fine = points if points is None else max(points, few)
+    series = envelope(pieces, run, key, x=x, points=fine, start=start, stop=stop)
+    if fine == points or points is None:
+        return series
+    bad = np.zeros(len(series), dtype=np.int64) if series.bad is None else series.bad
+    if int(series.count.sum()) + int(bad.sum()) <= few:
+        lies = bool(np.all(series.count + bad <= 1))
+        return series if lies else envelope(pieces, run, key, x=x, points=None, start=start, stop=stop)
+    empty = series.count == 0
+    low, high = np.where(empty, np.inf, series.min), np.where(empty, -np.inf, series.max)
+    total = np.where(empty, 0.0, series.mean * series.count)
+    buckets = Buckets(series.x, series.x, low, high, total, series.count, bad)
+    return reduce_points(buckets, points, series.axis, start, stop)
 
 
 def _resolved(asked: str, labels: dict[str, str], run: Context) -> str | None:
@@ -73,6 +105,7 @@ def _of_the_same_rows(
     points: int | None,
     start: float | None,
     stop: float | None,
+    few: int,
 ) -> dict[str, Series | None]:
     """Those keys that stand in the same sealed rows as others, in order of a clock: the axis is looked at once."""
     groups: dict[tuple[int, ...], list[str]] = {}
@@ -86,15 +119,10 @@ def _of_the_same_rows(
         if lying is None:
             continue
         xs, columns = lying
-        raw = points is None or rows[group[0]] <= max(points, 1) or not len(xs)
+        raw = points is None or rows[group[0]] <= max(points, 1) or len(xs) <= few
         starts = None if raw or points is None else stretches(xs, points, start, stop)
         for key, values in columns.items():
-            if starts is None:
-                found[key] = raw_series(xs, values, axis)
-            elif np.isfinite(values).all():
-                found[key] = reduced_rows(xs, values, starts, axis)
-            elif points is not None:
-                found[key] = reduce_points(Buckets.of_rows(xs, values), points, axis, start, stop)
+            found[key] = raw_series(xs, values, axis) if starts is None else reduced_rows(xs, values, starts, axis)
     return found
 
 
@@ -109,6 +137,7 @@ def _together(
     points: int | None,
     start: float | None,
     stop: float | None,
+    few: int,
 ) -> dict[str, Series | None]:
     """Each key from one table in order of time; None where a row has to be placed on the axis first."""
     table = select_metrics(pieces, run, keys)
@@ -137,7 +166,7 @@ def _together(
         if start is not None or stop is not None:
             inside = (xs >= (-np.inf if start is None else start)) & (xs < (np.inf if stop is None else stop))
             xs, numbers = xs[inside], numbers[inside]
-        if points is None or rows[key] <= max(points, 1):
+        if points is None or rows[key] <= max(points, 1) or len(xs) <= few:
             found[key] = raw_series(xs, numbers, axis)
         else:
             found[key] = reduce_points(Buckets.of_rows(xs, numbers), points, axis, start, stop)

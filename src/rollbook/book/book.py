@@ -307,16 +307,19 @@ class Book:
         start: float | None = None,
         stop: float | None = None,
         attempts: Attempts = "effective",
+        raw: int = 0,
     ) -> dict[str, Series]:
         """What `series` gives for several keys, read once: {key: Series}, without keys that the book does not hold.
 
+        Args:
+          raw: up to so many rows in sight are given as they are, also where they are more than `points`.
         Raises:
           AmbiguousKey: a canonical name for several keys. BadInput: points below 1.
         """
-        return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop)
+        return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop, raw=raw)
 
     def _along(self, verb: str, asked: Any, work: Callable[..., T], attempts: Attempts, **axis: Any) -> T:
-        """What `work` makes of metrics along an axis: x, points, start and stop of `series`."""
+        """What `work` makes of metrics along an axis: x, points, start and stop of `series`, and more of its own."""
         if axis["points"] is not None and axis["points"] < 1:
             raise BadInput(
                 f"{verb}({asked!r:.80}, points={axis['points']}): ask for at least 1 point, or None for every row"

@@ -82,12 +82,29 @@ def stretches(x: NDArray, points: int, start: float | None, stop: float | None) 
 
 
 def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Series:
-    """What `reduce_points` makes of finite rows of an increasing axis, where `stretches` has divided it already."""
-    count = np.diff(np.append(starts, len(x)))
-    middle = (x[starts].astype(np.float64) + x[starts + count - 1].astype(np.float64)) / 2
-    total = np.add.reduceat(values, starts)
-    lowest, highest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    return Series(middle, total / count, lowest, highest, count, axis, 0, np.zeros(len(starts), dtype=np.int64))
+    """What `reduce_points` makes of rows of an increasing axis, where `stretches` has divided it already."""
+    rows = np.diff(np.append(starts, len(x)))
+    middle = (x[starts].astype(np.float64) + x[starts + rows - 1].astype(np.float64)) / 2
+    finite = np.isfinite(values)
+    if finite.all():
+        total = np.add.reduceat(values, starts)
+        lowest, highest = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        return Series(middle, total / rows, lowest, highest, rows, axis, 0, np.zeros(len(starts), dtype=np.int64))
+    count = np.add.reduceat(finite, starts, dtype=np.int64)
+    empty = count == 0
+    total = np.add.reduceat(np.where(finite, values, 0.0), starts)
+    lowest = np.minimum.reduceat(np.where(finite, values, np.inf), starts)
+    highest = np.maximum.reduceat(np.where(finite, values, -np.inf), starts)
+    return Series(
+        middle,
+        np.where(empty, np.nan, total / np.maximum(count, 1)),
+        np.where(empty, np.nan, lowest),
+        np.where(empty, np.nan, highest),
+        count,
+        axis,
+        int((rows - count).sum()),
+        rows - count,
+    )
 
 
 class Buckets:

@@ -7,7 +7,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import ASGIApp
 
 from rollbook.server.answering import Workers, answer_with, refusal
 from rollbook.server.built_page import BuiltPage
@@ -22,7 +21,7 @@ from rollbook.server.settings import Settings
 __all__ = ["make_app"]
 
 
-def make_app(settings: Settings) -> ASGIApp:
+def make_app(settings: Settings) -> Guard:
     """The whole server as an ASGI app. Behind the guard (`.app`) its `state.hall` holds what it knows."""
     hall = Hall(settings)
     limits = settings.limits

@@ -47,6 +47,18 @@ class Reach(NamedTuple):
     stop: float | None
 
 
+class Heights(NamedTuple):
+    """Where the values of a series lie.
+
+    Attributes:
+      ends: (smallest, largest) finite value; usual: the same without outliers; middle: a value amid them.
+    """
+
+    ends: tuple[float, float] | None
+    usual: tuple[float, float] | None
+    middle: float
+
+
 class Found(NamedTuple):
     """A series as it was read.
 
@@ -58,6 +70,7 @@ class Found(NamedTuple):
     series: Series
     is_raw: bool
     span: tuple[float, float] | None
+    heights: Heights
 
 
 def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
@@ -167,15 +180,18 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
     missing = [key for key, series in found.items() if series is None]
     error = None
     if missing:
+        spans = {key: hall.shelf.get(("span", row.folder, key, reach.x, which), stamp) for key in missing}
         try:
             with hall.book(row) as book:
-                read = _read(book, missing, reach, attempts, started(row))
+                read = _read(book, missing, reach, attempts, started(row), spans)
         except (RollbookError, OSError) as err:
             error, read = _said(err), {}
         if error is None:
             for key in missing:
                 found[key] = read.get(key, _NOTHING)
                 hall.shelf.put(known[key], stamp, found[key], 40 * len(read[key].series) + 500 if key in read else 200)
+            for key, series in read.items():
+                hall.shelf.put(("span", row.folder, key, reach.x, which), stamp, series.span, 200)
     there = {key: series for key, series in found.items() if isinstance(series, Found)}
     return Read(there, version_of(stamp), error)
 
@@ -191,53 +207,38 @@ def version_of(stamp: object) -> str:
     return hashlib.blake2b(repr(stamp).encode(), digest_size=6).hexdigest()
 
 
-def _read(book: Book, keys: list[str], reach: Reach, attempts: Any, began: float) -> dict[str, Found]:
+def _read(
+    book: Book,
+    keys: list[str],
+    reach: Reach,
+    attempts: Any,
+    began: float,
+    spans: dict[str, tuple[float, float] | None],
+) -> dict[str, Found]:
+    """Keys of a book within reach; `spans` has those of the whole series that are known."""
     relative = reach.x == "relative"
     shift = began if relative else 0.0
     x = "time" if relative else reach.x
     start = None if reach.start is None else reach.start + shift
     stop = None if reach.stop is None else reach.stop + shift
-    fine = reach.points * ROWS_A_POINT
-    fitting = book.batch(keys, x=x, points=fine, start=start, stop=stop, attempts=attempts)
-    raw = {key for key, series in fitting.items() if _is_raw(series)}
-    few = [key for key, series in fitting.items() if key not in raw and _rows_of(series) <= fine]
-    if few:
-        fitting.update(book.batch(few, x=x, start=start, stop=stop, attempts=attempts))
-        raw |= set(few)
+    few = reach.points * ROWS_A_POINT
+    fitting = book.batch(keys, x=x, points=reach.points, start=start, stop=stop, attempts=attempts, raw=few)
     whole = fitting
     if reach.start is not None or reach.stop is not None:
-        whole = book.batch(keys, x=x, points=_OVERVIEW, attempts=attempts)
+        unknown = [key for key in fitting if spans.get(key) is None]
+        whole = book.batch(unknown, x=x, points=_OVERVIEW, attempts=attempts) if unknown else {}
     found = {}
     for key, series in fitting.items():
-        span = _ends(whole[key].x - shift if shift else whole[key].x) if key in whole else None
-        if key not in raw:
-            series = _coarser(series, reach.points, start, stop)
-        found[key] = Found(_shifted(series, shift) if shift else series, key in raw, span)
+        span = spans.get(key)
+        if key in whole:
+            span = _ends(whole[key].x - shift if shift else whole[key].x)
+        found[key] = Found(_shifted(series, shift) if shift else series, _is_raw(series), span, _heights(series))
     return found
 
 
 def _is_raw(series: Series) -> bool:
     """Whether each point is one row."""
     return bool(np.all(series.count + (series.bad if series.bad is not None else 0) <= 1))
-
-
-def _rows_of(series: Series) -> int:
-    return int(series.count.sum()) + series.non_finite
-
-
-def _coarser(series: Series, points: int, start: float | None, stop: float | None) -> Series:
-    """An envelope of fewer points; the same equal stretches of the axis, several to one."""
-    empty = series.count == 0
-    buckets = Buckets(
-        series.x,
-        series.x,
-        np.where(empty, np.inf, series.min),
-        np.where(empty, -np.inf, series.max),
-        np.where(empty, 0.0, series.mean * series.count),
-        series.count,
-        series.bad if series.bad is not None else np.zeros(len(series), dtype=np.int64),
-    )
-    return reduce_points(buckets, points, series.axis, start, stop)
 
 
 def _shifted(series: Series, shift: float) -> Series:
@@ -258,13 +259,13 @@ def _fill(entry: SeriesEntry, found: Found, fields: list[str], frame: Frame) -> 
     entry.rows = int(series.count.sum()) + series.non_finite
     if not len(series):
         return
-    entry.y_span, entry.robust = _y_ranges(series)
+    entry.y_span, entry.robust = found.heights.ends, found.heights.usual
     if found.is_raw:
         entry.kind = "raw"
         entry.arrays = {"x": frame.exact(series.x), "y": frame.exact(series.mean)}
     else:
         entry.kind = "envelope"
-        entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(series, fields, frame)}
+        entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(found, fields, frame)}
     if series.non_finite and series.bad is not None:
         places = np.flatnonzero(series.bad)
         entry.bad = {"x": frame.exact(series.x[places]), "count": frame.counts(series.bad[places])}
@@ -274,30 +275,28 @@ def _fill(entry: SeriesEntry, found: Found, fields: list[str], frame: Frame) -> 
             entry.bad["kind"] = frame.counts(kinds)
 
 
-def _numbers(series: Series, fields: list[str], frame: Frame) -> dict[str, Array]:
-    finite = series.mean[np.isfinite(series.mean)]
-    base = float(np.median(finite)) if len(finite) else 0.0
-    found: dict[str, Array] = {}
+def _numbers(found: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
     for name in fields:
-        values = getattr(series, name)
-        found[name] = frame.counts(values) if name == "count" else frame.near(values, base)
-    return found
+        values = getattr(found.series, name)
+        arrays[name] = frame.counts(values) if name == "count" else frame.near(values, found.heights.middle)
+    return arrays
 
 
-def _y_ranges(series: Series) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-    """(smallest, largest) finite value, and the same without outliers."""
+def _heights(series: Series) -> Heights:
     low, high = series.min[np.isfinite(series.min)], series.max[np.isfinite(series.max)]
+    usual = np.sort(series.mean[np.isfinite(series.mean)])
+    middle = float(usual[len(usual) // 2]) if len(usual) else 0.0
     if not len(low) or not len(high):
-        return None, None
+        return Heights(None, None, middle)
     ends = float(low.min()), float(high.max())
-    usual = series.mean[np.isfinite(series.mean)]
     if not len(usual):
-        return ends, ends
-    first, last = np.quantile(usual, [_TAIL, 1 - _TAIL])
-    margin = float(last - first) / 2
+        return Heights(ends, ends, middle)
+    first, last = (float(usual[round(share * (len(usual) - 1))]) for share in (_TAIL, 1 - _TAIL))
+    margin = (last - first) / 2
     if not margin > 0:
-        return ends, ends
-    return ends, (max(ends[0], float(first) - margin), min(ends[1], float(last) + margin))
+        return Heights(ends, ends, middle)
+    return Heights(ends, (max(ends[0], first - margin), min(ends[1], last + margin)), middle)
 
 
 def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame) -> list[SeriesEntry]:
@@ -314,7 +313,7 @@ def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], 
             continue
         is_raw = bool(np.all(series.count <= 1))
         entry = SeriesEntry(run=row.key, key=key, x=axis_name(reach.x, series.axis), kind="none", ghost=attempt)
-        _fill(entry, Found(series, is_raw, None), fields, frame)
+        _fill(entry, Found(series, is_raw, None, _heights(series)), fields, frame)
         found.append(entry)
     return found
 

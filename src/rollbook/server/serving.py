@@ -16,10 +16,13 @@ import uvicorn
 
 from rollbook.errors import RollbookError
 from rollbook.server.app import make_app
+from rollbook.server.hall import Hall
 from rollbook.server.settings import Settings, is_loopback
 
 __all__ = ["Listening", "address_of", "listen", "prepared"]
 
+_FIRST = 20
+"""So many of the newest runs are opened while the browser starts: the first picture is mostly of them."""
 _WARM_AFTER = 4.0
 """Seconds."""
 _WARMED = ("rollbook.compare", "pyarrow.compute", "duckdb")
@@ -54,8 +57,10 @@ class Listening:
     def __init__(self, settings: Settings) -> None:
         self._socket = _bound(settings.host, settings.port)
         self.settings = replace(settings, port=int(self._socket.getsockname()[1]))
+        app = make_app(self.settings)
+        self._hall: Hall = app.app.state.hall  # type: ignore[attr-defined]
         config = uvicorn.Config(
-            make_app(self.settings),
+            app,
             log_level=logging.WARNING,
             access_log=False,
             server_header=False,
@@ -78,7 +83,7 @@ class Listening:
     def run(self) -> None:
         """Serve until Ctrl-C."""
         _share_memory()
-        _warm_soon()
+        _warm(self._hall)
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -108,7 +113,7 @@ class Listening:
 
         self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
         self._thread.start()
-        _warm_soon()
+        _warm(self._hall)
         ready.wait(20)
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
@@ -136,14 +141,25 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
-def _warm_soon() -> None:
-    """Load in the background what answers will need, once the first picture had its time: both want the interpreter."""
+def _warm(hall: Hall) -> None:
+    """Have ready what the browser asks for first, while it starts; then load in the background what answers will need.
 
-    def work() -> None:
+    What comes later waits until the first picture had its time: both want the interpreter.
+    """
+
+    def first() -> None:
+        with contextlib.suppress(ImportError):
+            importlib.import_module("anyio._backends._asyncio")  # anyio itself loads it in the first request
+        rows = hall.catalogue.snapshot(5.0).rows.values()
+        newest = sorted(rows, key=lambda row: row.about.get("created") or 0, reverse=True)
+        hall.facts.fetch(newest[:_FIRST])
+
+    def rest() -> None:
         for name in _WARMED:
             importlib.import_module(name)
 
-    timer = threading.Timer(_WARM_AFTER, work)
+    threading.Thread(target=first, name="rollbook-warm", daemon=True).start()
+    timer = threading.Timer(_WARM_AFTER, rest)
     timer.daemon = True
     timer.start()
 
