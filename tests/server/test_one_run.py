@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from page_server import client_of, record
 from rollbook.server.frames import unpack
 
 
@@ -200,6 +203,19 @@ def test_health_names_alerts_and_what_is_quiet(rich: TestClient, run: str) -> No
     answer = got(rich, f"/api/runs/{run}/health")
     assert [alert["message"] for alert in answer["alerts"]] == ["moved too far"]
     assert asked(rich, "/api/alerts")["by_run"] == {run: {"act": 1}}
+
+
+def test_health_names_the_rules_that_looked_and_found_nothing(tmp_path: Path) -> None:
+    run = record(tmp_path, "ppo", 0, 1e-3, rows=100)
+    with client_of(tmp_path) as client:
+        answer = got(client, f"/api/runs/{run}/health")
+        plan = next(tmp_path.glob("cartpole/*/data/keeper/plan.json"))
+        plan.write_text(json.dumps({"rules": [{"name": "kl"}, {"name": "os:system"}, 3]}))
+        strange = got(client, f"/api/runs/{run}/health")
+    assert {"kl", "entropy", "silent"} <= {rule["rule"] for rule in answer["quiet"]}
+    assert "14 healthy trainings" in answer["promise"]
+    assert [rule["label"] for rule in strange["quiet"]][-1] == "os:system", "named, not imported"
+    assert strange["promise"] is None
 
 
 def test_rows_leave_as_csv(rich: TestClient, run: str) -> None:

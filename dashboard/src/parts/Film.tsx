@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Media } from "../api/names.ts";
 
 /** A picture or film out of a run, at `second` where the page says so. What is not there any more says so. */
@@ -11,6 +11,7 @@ export function Film({ media, second, onSecond, playing, rate = 1, bare = false 
   bare?: boolean;
 }) {
   const video = useRef<HTMLVideoElement>(null);
+  const [inHand, setInHand] = useState(false); // its controls hide the picture: they come with the pointer or the focus
   useEffect(() => {
     const film = video.current;
     if (!film || second === undefined || !Number.isFinite(second)) return;
@@ -28,7 +29,8 @@ export function Film({ media, second, onSecond, playing, rate = 1, bare = false 
   if (media.kind !== "video") return <img class="film" src={media.url} alt={name} loading="lazy" />;
   return (
     <video
-      ref={video} class="film" src={media.url} muted playsInline controls={!bare} preload="metadata" aria-label={`Film of ${name}`}
+      ref={video} class="film" src={media.url} muted playsInline tabIndex={0} controls={!bare && inHand} preload="metadata" aria-label={`Film of ${name}`}
+      onPointerEnter={() => setInHand(true)} onPointerLeave={() => setInHand(false)} onFocus={() => setInHand(true)} onBlur={() => setInHand(false)}
       onTimeUpdate={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
       onLoadedMetadata={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
     />

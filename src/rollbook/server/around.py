@@ -112,9 +112,12 @@ class Around:
         return x, at
 
     def usual_window(self) -> float:
-        """How far around is near: four times the usual distance of the key's rows."""
+        """How far around is near: four times the usual distance of the key's rows, of few rows one."""
         steps = np.diff(np.unique(self._rows_of_key.places)) if self._rows_of_key is not None else np.zeros(0)
-        return float(np.median(steps)) * 4 if len(steps) else 1.0
+        if not len(steps):
+            return 1.0
+        step = float(np.median(steps))
+        return min(4 * step, max(step, float(steps.sum()) / 10))
 
     def value(self) -> Value | None:
         """The key's value at the point and before."""

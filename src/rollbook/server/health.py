@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from rollbook.files import read_json
+from rollbook.health import DEFAULT, FALSE_ALARMS, summary
 from rollbook.server.alerts import alerts_of
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
@@ -12,6 +16,8 @@ from rollbook.server.schemas.places import HealthAnswer, QuietRule
 from rollbook.server.schemas.runs import RunAsk
 
 __all__ = ["ENDPOINTS"]
+
+_MOST_RULES = 100
 
 
 def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
@@ -31,13 +37,33 @@ def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
         quiet.append(
             QuietRule(rule="audit", label="Return said equals return counted", checked=f"{episodes:,} episodes")
         )
+    asked, looked = _asked(row.folder)
+    spoke = {alert.rule for alert in alerts}
+    quiet += [QuietRule(rule=name, label=_label(name), checked=looked) for name in asked if name not in spoke]
     return HealthAnswer(
         alerts=list(reversed(alerts)),
         quiet=quiet,
-        rules=len({alert.rule for alert in alerts}) + len(quiet),
-        promise=None,
+        rules=len(spoke) + len(quiet),
+        promise=FALSE_ALARMS if asked and set(asked) <= set(DEFAULT) else None,
         host_keys=[plain(key) for key in held.keys if key.startswith("host/")],
     )
+
+
+def _asked(folder: str) -> tuple[list[str], str]:
+    """The rules that the keeper asks of a run, and at how many rows they have looked."""
+    keeper = os.path.join(folder, "data", "keeper")
+    specs = read_json(os.path.join(keeper, "plan.json")).get("rules")
+    names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
+    cursor = read_json(os.path.join(keeper, "rules.json")).get("cursor")
+    lanes = [lanes for lanes in cursor.values() if isinstance(lanes, dict)] if isinstance(cursor, dict) else []
+    rows = sum(seq for each in lanes for seq in each.values() if isinstance(seq, int))
+    said = f"{rows:,} rows" if rows else "no row yet"
+    return [plain(name[:100]) for name in names[:_MOST_RULES] if isinstance(name, str)], said
+
+
+def _label(name: str) -> str:
+    """What a rule of ours says of itself; of others the name: nothing that a run names is imported."""
+    return summary(name) if name in DEFAULT else name
 
 
 ENDPOINTS = [

@@ -25,7 +25,7 @@ export function Health() {
       <Context page="health">
         <RunPicker detail={detail.value} />
         <span class="grow" />
-        <span class="soft hide-s">{health.value?.promise ?? (health.value ? `${health.value.rules} rules watch` : "")}</span>
+        <span class="soft hide-s">{health.value ? `${health.value.rules} rules watch` : ""}</span>
         <CopyLink />
       </Context>
       {detail.error && <div class="pad"><Failure error={detail.error} again={detail.again} /></div>}
@@ -57,6 +57,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
   return (
     <section class="card c8">
       <header><h2>{found.alerts.length === 0 ? "No alerts" : `${count(found.alerts.length)} ${found.alerts.length === 1 ? "alert" : "alerts"}`}</h2><span class="soft">{found.alerts.length === 0 ? "nothing that a rule knows went wrong" : "each opens the rows it rests on"}</span></header>
+      {found.alerts.length === 0 && <p class="in soft">What a rule, the auditor or your own code finds stands here, with the rows it rests on.</p>}
       {found.alerts.map((alert) => (
         <div key={alert.id} class="finding">
           <div>
@@ -88,6 +89,7 @@ function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
       <ul class="in quiet">
         {found.quiet.map((one) => <li key={one.rule}><Icon name="check" /> {one.label} <span class="soft">{one.checked}</span></li>)}
         {found.quiet.length === 0 && problems.length === 0 && <li class="soft">No rule has looked at this run.</li>}
+        {found.promise !== null && <li class="soft">{found.promise}</li>}
         {problems.map((text) => <li key={text} class="lost"><Icon name="info" /> {text}</li>)}
       </ul>
     </section>

@@ -83,6 +83,8 @@ const Fact = ({ name, text }: { name: string; text: string }) => (
   </>
 );
 
+const SHOWN = 12;
+
 function Attempts({ detail }: { detail: RunDetail }) {
   const columns = [{ id: "n", head: "attempt", number: true }, { id: "status", head: "status" }, { id: "started", head: "begun" }, { id: "took", head: "took", number: true }, { id: "from", head: "from" }, { id: "changes", head: "configuration" }];
   return (
@@ -95,7 +97,7 @@ function Attempts({ detail }: { detail: RunDetail }) {
           if (id === "started") return clock(row.started);
           if (id === "took") return row.ended === null || row.started === null ? "–" : seconds(row.ended - row.started);
           if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
-          return row.n === 1 || row.config_changes.length === 0 ? <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span> : row.config_changes.slice(0, 4).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>);
+          return row.n === 1 || row.config_changes.length === 0 ? <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span> : <span class="full">{row.config_changes.slice(0, SHOWN).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>)}{row.config_changes.length > SHOWN && <span class="soft"> and {row.config_changes.length - SHOWN} more</span>}</span>;
         }} />
     </section>
   );

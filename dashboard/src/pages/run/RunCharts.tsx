@@ -24,7 +24,7 @@ export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
   return (
     <section class="c12">
       <DeskContext.Provider value={desk}>
-        <div class="charts">{few.map((key) => <KeyChart key={key} name={key} />)}</div>
+        <div class="charts fit">{few.map((key) => <KeyChart key={key} name={key} />)}</div>
       </DeskContext.Provider>
     </section>
   );
