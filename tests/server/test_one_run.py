@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+import rollbook
 from page_server import client_of, record
+from rollbook.server import cause, rows
 from rollbook.server.frames import unpack
 
 
@@ -225,3 +227,68 @@ def test_rows_leave_as_csv(rich: TestClient, run: str) -> None:
     assert lines[0].startswith("run,name,seed,")
     assert len(lines) == 4
     assert rich.get("/api/export.csv", params={"run": run, "table": "episodes"}).text.count("\n") == 21
+
+
+def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same answers, whether rows are scanned where they lie or read; and no answer reads a large table whole."""
+    n = 400
+    ids = [f"e{i}" for i in range(n)]
+    with rollbook.init("p", "many", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for table, columns in (
+            ("text", {"key": ["note", "audit"] * (n // 2), "text": [f"line {i}" for i in range(n)]}),
+            ("timings", {"name": ["collect", "update"] * (n // 2), "seconds": [0.5, 0.25] * (n // 2)}),
+            (
+                "media",
+                {"key": "film", "kind": "video", "path": "media/gone.mp4", "episode_id": ids},
+            ),
+            ("episodes", {"episode_id": ids, "return": [float(i) for i in range(n)]}),
+        ):
+            run.record(table, columns, n=n, clock_columns={"env_step": list(range(n))})
+        run.log({"train/return": 1.0}, env_step=200)
+        name = run.id
+    questions: dict[str, dict[str, Any]] = {
+        "text": {"search": "line 39", "limit": 3},
+        "media": {"limit": 2},
+        "timings": {},
+        "timeline": {},
+        "episodes/e30": {},
+        "table/text": {"offset": 5, "limit": 2},
+        "cause": {"x": "env_step", "at": 200, "key": "train/return", "rows": 4},
+    }
+
+    def all_of(client: TestClient) -> dict[str, Any]:
+        answers = {what: got(client, f"/api/runs/{name}/{what}", **asked) for what, asked in questions.items()}
+        body = {"limit": 2, "sort": [{"column": "return", "descending": True}], "film": True}
+        answers["episodes"] = client.post(f"/api/runs/{name}/episodes", json=body).json()
+        for answer in answers.values():
+            answer.pop("took_ms", None)
+        return answers
+
+    with client_of(tmp_path) as client:
+        read = all_of(client)
+    monkeypatch.setattr("rollbook.book.scan.MANY_ROWS", 1)
+    monkeypatch.setattr("rollbook.server.rows.MANY_ROWS", 1)
+    whole = rows.table_of
+
+    def few(hall: Any, row: Any, table: str, attempts: str = "effective") -> Any:
+        assert table not in ("text", "timings", "media", "episodes"), f"{table} was read whole"
+        return whole(hall, row, table, attempts)
+
+    for room in (rows, cause):
+        monkeypatch.setattr(room, "table_of", few)
+    with client_of(tmp_path) as client:
+        scanned = all_of(client)
+    assert scanned == read
+    assert read["text"]["total"] == 14
+    assert [line["text"] for line in read["text"]["rows"]] == ["line 399", "line 398", "line 397"]
+    assert [line["cells"] if "cells" in line else line["text"] for line in read["table"]["rows"]] == [
+        "line 5",
+        "line 6",
+    ]
+    assert read["episodes/e30"]["rank"] == {"lower": 30, "of": n}
+    assert (read["episodes/e30"]["previous"], read["episodes/e30"]["next"]) == ("e29", "e31")
+    assert [row["episode_id"] for row in read["episodes"]["rows"]] == ["e399", "e398"]
+    assert [(stage["name"], stage["total"], stage["calls"]) for stage in read["timings"]["stages"]] == [
+        ("collect", 100.0, 200),
+        ("update", 50.0, 200),
+    ]

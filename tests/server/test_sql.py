@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
 from page_server import client_of
+from rollbook.errors import BadInput
+from rollbook.server.locked_sql import Locked
+from rollbook.server.refusals import Refused
 from rollbook.server.settings import Limits
 
 REFUSED = [
@@ -87,3 +91,18 @@ def test_rows_time_and_memory_are_bounded(rich_folder: Path) -> None:
         assert answer.json()["error"]["code"] in ("timeout", "too_large")
         large = "select list(range) from range(100000000)"
         assert client.post("/api/sql", json={"runs": [run], "query": large}).status_code in (413, 504)
+
+
+def test_requests_that_share_a_database_see_only_their_own_tables() -> None:
+    mine, others = pa.table({"a": [1]}), pa.table({"b": [2]})
+    with Locked(Limits(), {"mine": mine}) as one, Locked(Limits(), {"others": others}) as other:
+        one.view("seen", "select * from mine")
+        assert other.table("select * from others")["b"].to_pylist() == [2]
+        for name in ("mine", "seen", "others_of_python"):
+            others_of_python = mine  # noqa: F841  (DuckDB would find it, if it were let)
+            with pytest.raises(Refused):
+                other.table(f"select * from {name}")
+        with pytest.raises((Refused, BadInput)):
+            other.table("select * from duckdb_settings()")
+    with Locked(Limits(), {}) as later, pytest.raises(Refused):
+        later.table("select * from mine")

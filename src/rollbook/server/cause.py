@@ -23,6 +23,7 @@ from rollbook.server.rows import (
     axis_values,
     default_axis,
     near,
+    rows_near,
     seconds_column,
     shown_rows,
     table_of,
@@ -64,8 +65,9 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
     window = ask.window if ask.window is not None and clock == x else around.usual_window()
     value = around.value()
     unusual, looked_at = around.unusual()
-    table = with_outcome(hall, row)
-    episodes = near(table, axis_values(table, clock, began), place, window, ask.rows, "episode_id")
+    table, total = rows_near(hall, row, "episodes", clock, place, window, began)
+    table = with_outcome(table)
+    episodes = near(table, axis_values(table, clock, began), place, window, ask.rows, "episode_id", total=total)
     shown_ids = {str(cells.get("episode_id")) for cells in episodes.rows}
     log_name, log = _log(row, moment.time)
     return CauseAnswer(
@@ -96,7 +98,7 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
 
 def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Any]:
     """Films of the episodes shown, and pictures near the point."""
-    table = table_of(hall, row, "media")
+    table, _ = rows_near(hall, row, "media", clock, at, window, began)
     if not table.num_rows:
         return []
     places = axis_values(table, clock, began)
@@ -127,8 +129,10 @@ def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -
 
 def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
     """Where the time went in the stretch around a moment, beside what a stretch of that length usually holds."""
-    table = table_of(hall, row, "timings")
-    if moment is None or not table.num_rows:
+    if moment is None:
+        return None
+    table, _ = rows_near(hall, row, "timings", "time", moment, 0.0, 0.0)
+    if not table.num_rows:
         return None
     ends = seconds_column(table)
     names = table["name"].to_pylist()
@@ -165,7 +169,7 @@ def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
 
 
 def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began: float) -> list[TextLine]:
-    table = table_of(hall, row, "text")
+    table, _ = rows_near(hall, row, "text", clock, at, window, began)
     if not table.num_rows:
         return []
     places, times = axis_values(table, clock, began), seconds_column(table)

@@ -17,9 +17,9 @@ from rollbook.server.cells import columns_of, plain, rows_of
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.hall import Hall
-from rollbook.server.locked_sql import Locked, order_by
+from rollbook.server.locked_sql import Locked, in_time, order_by, place_of, quoted, with_tables
 from rollbook.server.refusals import Refused
-from rollbook.server.rows import axis_values, clocks_of, default_axis, shown_rows, table_of
+from rollbook.server.rows import axis_values, clocks_of, default_axis, numbers, shown_rows
 from rollbook.server.schemas.points import (
     EpisodeAnswer,
     EpisodeAsk,
@@ -35,12 +35,13 @@ from rollbook.server.schemas.points import (
     TracesEntry,
 )
 from rollbook.server.series import check_points, started
-from rollbook.storage.columns import from_numpy, strings, take_table
+from rollbook.storage.columns import strings
 
-__all__ = ["ENDPOINTS", "outcomes", "with_outcome"]
+__all__ = ["ENDPOINTS", "shown_ids", "with_outcome"]
 
 NDArray = npt.NDArray[Any]
 
+_SEEN = ("episodes", "media")
 _OUTCOMES = ("terminated", "truncated", "cut")
 _MOST_TRACES = 64
 _NOT_TRACES = {
@@ -80,30 +81,40 @@ def outcomes(table: pa.Table) -> NDArray:
     )
 
 
-def with_outcome(hall: Hall, row: RunRow, attempts: str = "effective") -> pa.Table:
-    """The episodes of a run with how they ended, whether they were filmed, and whether their steps were kept."""
-    table = table_of(hall, row, "episodes", attempts)
-    ends = outcomes(table)
-    films = _filmed(hall, row)
-    ids = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
-    kept = table["steps_kept"].to_pylist() if "steps_kept" in table.column_names else [None] * table.num_rows
-    for name, cells in (
-        ("outcome", strings([_OUTCOMES[end] for end in ends])),
-        ("film", from_numpy(np.array([identity in films for identity in ids], dtype=bool))),
-        ("traces", from_numpy(np.array([bool(cell) for cell in kept], dtype=bool))),
-    ):
-        if name in table.column_names:
-            table = table.drop_columns([name])
-        table = table.append_column(name, cells)
-    return table
+def with_outcome(table: pa.Table) -> pa.Table:
+    """Episodes and how they ended."""
+    ends = strings([_OUTCOMES[end] for end in outcomes(table)])
+    if "outcome" in table.column_names:
+        table = table.drop_columns(["outcome"])
+    return table.append_column("outcome", ends)
 
 
-def _filmed(hall: Hall, row: RunRow) -> set[str]:
-    media = table_of(hall, row, "media")
-    if "episode_id" not in media.column_names or not media.num_rows:
-        return set()
-    both = media.select(["episode_id", "kind"]).to_pylist()
-    return {str(cells["episode_id"]) for cells in both if cells["kind"] == "video" and cells["episode_id"]}
+def shown_episodes(db: Locked) -> list[str]:
+    """Have the episodes seen as `shown`: how they ended, whether they were filmed, and whether their steps were kept.
+
+    Returns:
+      its columns.
+    """
+    columns = db.columns["episodes"]
+
+    def said(name: str) -> str:
+        return f"coalesce(try_cast({quoted(name)} as boolean), false)" if name in columns else "false"
+
+    whole = "coalesce(try_cast(complete as boolean), true)" if "complete" in columns else "true"
+    ends = f"not {whole} or not ({said('terminated')} or {said('truncated')})"
+    films = "false"
+    if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
+        films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
+    kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
+    made = {
+        "outcome": f"case when {ends} then 'cut' when {said('terminated')} then 'terminated' else 'truncated' end",
+        "film": f"coalesce({films}, false)",
+        "traces": kept if "steps_kept" in columns else "false",
+    }
+    own = [name for name in columns if name not in made]
+    chosen = [*map(quoted, own), *(f"{formula} as {name}" for name, formula in made.items())]
+    db.view("shown", f"select {', '.join(chosen)} from episodes")
+    return [*own, *made]
 
 
 def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
@@ -113,23 +124,30 @@ def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
             "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
         )
     row = hall.row(ask.run)
-    table = with_outcome(hall, row, ask.attempts)
-    total = table.num_rows
-    if ask.box is not None:
-        xs, ys = axis_values(table, ask.box.x, started(row)), axis_values(table, ask.box.y, started(row))
-        inside = (xs >= ask.box.x0) & (xs <= ask.box.x1) & (ys >= ask.box.y0) & (ys <= ask.box.y1)
-        table = take_table(table, np.flatnonzero(inside))
-    conditions = []
-    if ask.outcome:
-        conditions.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
-    conditions += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
-    if ask.where and ask.where.strip():
-        conditions.append(condition(ask.where).text)
-    order = order_by(ask.sort, table.column_names) or " order by time desc"
-    with Locked(hall.limits, {"episodes": table}) as db:
+    began = started(row)
+
+    def work(db: Locked) -> tuple[int, int, pa.Table]:
+        columns = shown_episodes(db)
+        conditions, values = [], []
+        if ask.box is not None:
+            for axis, low, high in ((ask.box.x, ask.box.x0, ask.box.x1), (ask.box.y, ask.box.y0, ask.box.y1)):
+                conditions.append(f"{place_of(axis, began, columns)} between ? and ?")
+                values += [low, high]
+        if ask.outcome:
+            conditions.append("outcome in (" + ", ".join(f"'{word}'" for word in ask.outcome) + ")")
+        conditions += [name for name, wanted in (("film", ask.film), ("traces", ask.traces)) if wanted]
+        if ask.where and ask.where.strip():
+            conditions.append(condition(ask.where).text)
+        order = order_by(ask.sort, columns) or in_time(columns, "desc")
         where = f" where {' and '.join(conditions)}" if conditions else ""
-        matched = int(db.table(f"select count(*) as n from episodes{where}")["n"][0].as_py())
-        found = db.table(f"select * from episodes{where}{order} limit {ask.limit} offset {ask.offset}")
+        total = int(db.table("select count(*) as n from episodes")["n"][0].as_py())
+        matched = total
+        if where:
+            matched = int(db.table(f"select count(*) as n from shown{where}", values)["n"][0].as_py())
+        window = f"select * from shown{where}{order} limit {ask.limit} offset {ask.offset}"
+        return total, matched, db.table(window, values)
+
+    total, matched, found = with_tables(hall, row, _SEEN, ask.attempts, work)
     places = axis_values(found, default_axis(hall, row), started(row))
     shown = shown_rows(found, places)
     return EpisodesAnswer(total=total, matched=matched, offset=ask.offset, columns=columns_of(found), rows=shown)
@@ -139,21 +157,28 @@ def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
     """All episodes as points."""
     check_points(ask.points, 200_000)
     row = hall.row(ask.run)
-    table = with_outcome(hall, row)
     x = ask.x or default_axis(hall, row)
-    for name in (x, ask.y):
-        if name not in ("time", "relative") and name not in table.column_names:
-            raise UnknownKey(
-                f"the episodes have no column {name!r:.80}. Available: {', '.join(sorted(table.column_names))[:400]}"
-            )
-    xs, ys = axis_values(table, x, started(row)), axis_values(table, ask.y, started(row))
+    began = started(row)
+
+    def work(db: Locked) -> pa.Table:
+        columns = shown_episodes(db)
+        for name in (x, ask.y):
+            if name not in ("time", "relative") and name not in columns:
+                raise UnknownKey(
+                    f"the episodes have no column {name!r:.80}. Available: {', '.join(sorted(columns))[:400]}"
+                )
+        points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, film"
+        return db.table(f"select {points} from shown{in_time(columns)}")
+
+    table = with_tables(hall, row, _SEEN, "effective", work)
+    xs, ys = numbers(table["x"]), numbers(table["y"])
     chosen = np.flatnonzero(np.isfinite(xs))
     thinned = len(chosen) > ask.points
     if thinned:
         chosen = _thinned(xs, ys, chosen, ask.points)
     frame = Frame()
     ends = np.array([_OUTCOMES.index(word) for word in table["outcome"].to_pylist()], dtype=np.int64)
-    films = np.array(table["film"].to_pylist(), dtype=np.int64)
+    films = numbers(table["film"]).astype(np.int64)
     arrays = {
         "x": frame.exact(xs[chosen]),
         "y": frame.exact(ys[chosen]),
@@ -178,18 +203,33 @@ def _thinned(xs: NDArray, ys: NDArray, chosen: NDArray, points: int) -> NDArray:
     return np.array(sorted(kept), dtype=np.int64)
 
 
+def shown_ids(hall: Hall, row: RunRow) -> pa.Table:
+    """episode_id, film and traces of all episodes, by time."""
+
+    def work(db: Locked) -> pa.Table:
+        columns = shown_episodes(db)
+        identity = "episode_id" if "episode_id" in columns else "null as episode_id"
+        return db.table(f"select {identity}, film, traces from shown{in_time(columns)}")
+
+    return with_tables(hall, row, _SEEN, "effective", work)
+
+
 def ids(hall: Hall, ask: IdsAsk) -> IdsAnswer:
     """The ids of some points of the scatter."""
     if len(ask.rows) > hall.limits.rows:
         raise Refused("too_large", f"{len(ask.rows):,} rows; at most {hall.limits.rows:,} at once")
-    table = table_of(hall, hall.row(ask.run), "episodes")
-    known = table["episode_id"] if "episode_id" in table.column_names else None
-    return IdsAnswer(
-        ids=[
-            plain(str(known[n].as_py() or "")) if known is not None and 0 <= n < table.num_rows else ""
-            for n in ask.rows
-        ]
-    )
+
+    def work(db: Locked) -> dict[int, str]:
+        columns = db.columns["episodes"]
+        if "episode_id" not in columns or not ask.rows:
+            return {}
+        numbered = f"select episode_id, row_number() over ({in_time(columns)}) - 1 as n from episodes"
+        wanted = ", ".join(str(int(n)) for n in ask.rows)
+        found = db.table(f"select * from ({numbered}) where n in ({wanted})")
+        return dict(zip(found["n"].to_pylist(), found["episode_id"].to_pylist(), strict=True))
+
+    names = with_tables(hall, hall.row(ask.run), ["episodes"], "effective", work)
+    return IdsAnswer(ids=[plain(str(names.get(n) or "")) for n in ask.rows])
 
 
 def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
@@ -202,9 +242,9 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
         rewards, media, steps = found.rewards(), found.media(), _without(found.steps(), clocks)
         checkpoint = found.checkpoint()
         name = f"{book.project}/{book.name}"
-    table = table_of(hall, row, "episodes")
-    known = [str(cell) for cell in table["episode_id"].to_pylist()] if "episode_id" in table.column_names else []
-    place = known.index(found.id) if found.id in known else None
+    rank, previous, following = with_tables(
+        hall, row, ["episodes"], "effective", lambda db: _beside(db, found.id, found.row.get("return"))
+    )
     (shown,) = rows_of(found.table, None)
     mine = [
         alert
@@ -215,7 +255,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
     return EpisodeAnswer(
         id=plain(found.id),
         row={**shown, "outcome": _OUTCOMES[int(outcomes(found.table)[0])]},
-        rank=_rank(table, found.row.get("return")),
+        rank=rank,
         clocks=clocks_of(found.row, clocks),
         start_clocks={
             clock: int(found.row[f"start_{clock}"])
@@ -226,8 +266,8 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
         media=here,
         alerts=mine,
         checkpoint=plain(checkpoint, 300) if checkpoint else None,
-        previous=known[place - 1] if place else None,
-        next=known[place + 1] if place is not None and place + 1 < len(known) else None,
+        previous=previous,
+        next=following,
         traces=[Trace(name=plain(trace), group=_group(trace)) for trace in _traces(steps)],
         steps=steps.num_rows,
         replay_line=f"rollbook play {name} --episode {plain(found.id)}"
@@ -236,11 +276,24 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
     )
 
 
-def _rank(table: pa.Table, score: Any) -> Rank | None:
-    if "return" not in table.column_names or not isinstance(score, (int, float)) or math.isnan(score):
-        return None
-    others = [cell for cell in table["return"].to_pylist() if isinstance(cell, (int, float)) and not math.isnan(cell)]
-    return Rank(lower=sum(cell < score for cell in others), of=len(others))
+def _beside(db: Locked, identity: str, score: Any) -> tuple[Rank | None, str | None, str | None]:
+    """(how many episodes score less, the one before, the one behind) of an episode."""
+    columns = db.columns["episodes"]
+    rank = None
+    if "return" in columns and isinstance(score, (int, float)) and not math.isnan(score):
+        scores = 'select try_cast("return" as double) as score from episodes'
+        both = "count(*) as n, count(*) filter (score < ?) as lower"
+        cells = db.table(f"select {both} from ({scores}) where not isnan(score)", [float(score)]).to_pylist()[0]
+        rank = Rank(lower=int(cells["lower"]), of=int(cells["n"]))
+    if "episode_id" not in columns:
+        return rank, None, None
+    order = in_time(columns)
+    line = f"lag(episode_id) over ({order}) as p, lead(episode_id) over ({order}) as n"
+    found = db.table(
+        f"select p, n from (select episode_id, {line} from episodes) where episode_id = ? limit 1", [identity]
+    )
+    (near,) = found.to_pylist() or [{"p": None, "n": None}]
+    return rank, *(None if near[side] is None else plain(str(near[side])) for side in ("p", "n"))  # type: ignore[return-value]
 
 
 def _without(steps: pa.Table, clocks: tuple[str, ...]) -> pa.Table:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
+from rollbook.errors import UnknownKey
 from rollbook.server.alerts import media_of
 from rollbook.server.cells import cells_of, columns_of, plain
 from rollbook.server.endpoint import Download, Endpoint
 from rollbook.server.hall import Hall
+from rollbook.server.locked_sql import Locked, in_time, quoted, with_tables
 from rollbook.server.one_run import changes
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, default_axis, seconds_column, shown_rows, table_of
@@ -30,10 +33,13 @@ from rollbook.server.schemas.places import (
 from rollbook.server.schemas.points import TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
-from rollbook.storage.columns import take_table
+from rollbook.storage.layout import table_names
+from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS", "is_shown"]
 
+_MOST_WORDS = 12
+_MOST_KEYS = 1_000
 _MOST_FILES = 2_000
 _SHOWN = {
     ".png": "image/png",
@@ -160,18 +166,14 @@ def media(hall: Hall, ask: MediaAsk) -> MediaAnswer:
     """A window of the pictures and films, newest first."""
     _check_window(hall, ask.offset, ask.limit)
     row = hall.row(ask.run)
-    table = table_of(hall, row, "media")
-    keys = sorted({str(cell) for cell in table["key"].to_pylist()}) if table.num_rows else []
-    chosen = [
-        n
-        for n, cells in enumerate(table.select(["key", "kind"]).to_pylist() if table.num_rows else ())
-        if (ask.key is None or cells["key"] == ask.key) and (ask.kind is None or cells["kind"] == ask.kind)
-    ]
-    chosen.reverse()
-    picked = take_table(table, np.array(chosen[ask.offset : ask.offset + ask.limit], dtype=np.int64))
+
+    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
+        return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, (), ask.offset, ask.limit)
+
+    total, keys, picked = with_tables(hall, row, ["media"], "effective", work)
     return MediaAnswer(
-        total=len(chosen),
-        keys=[plain(key) for key in keys],
+        total=total,
+        keys=keys,
         media=media_of(hall, row, picked, ask.x or default_axis(hall, row)),
     )
 
@@ -180,32 +182,47 @@ def text(hall: Hall, ask: TextAsk) -> TextAnswer:
     """A window of the texts, newest first."""
     _check_window(hall, ask.offset, ask.limit)
     row = hall.row(ask.run)
-    table = table_of(hall, row, "text")
     x = ask.x or default_axis(hall, row)
-    places, times = axis_values(table, x, started(row)), seconds_column(table)
     words = (ask.search or "").lower().split()
-    rows = cells_of(table)
-    chosen = [
-        n
-        for n, cells in enumerate(rows)
-        if (ask.key is None or cells.get("key") == ask.key)
-        and all(word in str(cells.get("text")).lower() for word in words)
-    ]
-    chosen.reverse()
+    if len(words) > _MOST_WORDS:
+        raise Refused("too_large", f"{len(words)} words to search for; at most {_MOST_WORDS}")
+
+    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
+        return _newest(db, "text", {"key": ask.key}, words, ask.offset, ask.limit)
+
+    total, keys, found = with_tables(hall, row, ["text"], "effective", work)
+    places, times = axis_values(found, x, started(row)), seconds_column(found)
     return TextAnswer(
-        total=len(chosen),
-        keys=[plain(key) for key in sorted({str(cells.get("key")) for cells in rows})],
+        total=total,
+        keys=keys,
         rows=[
             TextLine(
                 time=float(times[n]),
-                key=plain(str(rows[n].get("key") or "")),
-                text=plain(str(rows[n].get("text") or "")[:20_000]),
+                key=plain(str(cells.get("key") or "")),
+                text=plain(str(cells.get("text") or "")[:20_000]),
                 x=float(places[n]) if places[n] == places[n] else None,
-                attempt=rows[n].get("attempt"),
+                attempt=cells.get("attempt"),
             )
-            for n in chosen[ask.offset : ask.offset + ask.limit]
+            for n, cells in enumerate(cells_of(found))
         ],
     )
+
+
+def _newest(
+    db: Locked, name: str, equal: dict[str, str | None], words: Sequence[str], offset: int, limit: int
+) -> tuple[int, list[str], pa.Table]:
+    """(how many rows fit, the keys of the table, a window of those that fit, newest first)."""
+    table, columns = quoted(name), db.columns[name]
+    if "key" not in columns:
+        return 0, [], db.table(f"select * from {table} limit 0")
+    asked = [(column, said) for column, said in equal.items() if said is not None]
+    conditions = [f"{quoted(column)} = ?" for column, _ in asked] + ["contains(lower(text), ?)" for _ in words]
+    values = [*(said for _, said in asked), *words]
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    total = int(db.table(f"select count(*) as n from {table}{where}", values)["n"][0].as_py())
+    keys = db.table(f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}")
+    window = f"select * from {table}{where}{in_time(columns, 'desc')} limit {limit} offset {offset}"
+    return total, [plain(str(key)) for key in keys["key"].to_pylist()], db.table(window, values)
 
 
 def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
@@ -241,11 +258,17 @@ def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
     row = hall.row(ask.run)
     if ask.table == "metrics":
         raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
-    table = table_of(hall, row, ask.table, ask.attempts)
-    part = table.slice(ask.offset, ask.limit)
-    return TablePage(
-        total=table.num_rows, matched=table.num_rows, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part)
-    )
+
+    def work(db: Locked) -> tuple[int, pa.Table]:
+        table = quoted(ask.table)
+        n = int(db.table(f"select count(*) as n from {table}")["n"][0].as_py())
+        window = f"select * from {table}{in_time(db.columns[ask.table])} limit {ask.limit} offset {ask.offset}"
+        return n, db.table(window)
+
+    if ask.table not in (*TABLES, *table_names(row.folder)):
+        raise UnknownKey(f"the run has no table {ask.table!r:.80}")
+    n, part = with_tables(hall, row, [ask.table], ask.attempts, work)
+    return TablePage(total=n, matched=n, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
 
 
 def _check_window(hall: Hall, offset: int, limit: int) -> None:

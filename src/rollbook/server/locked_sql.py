@@ -6,6 +6,7 @@ a function that reads one, another database, an extension or a setting is refuse
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -28,7 +29,7 @@ from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort
 from rollbook.server.settings import Limits
 
-__all__ = ["Locked", "order_by", "quoted", "with_tables"]
+__all__ = ["Locked", "in_time", "order_by", "place_of", "quoted", "with_tables"]
 
 T = TypeVar("T")
 _TRIES = 3
@@ -47,6 +48,24 @@ _FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
 """The only functions that may stand where a table does; others read files, settings or catalogues."""
 
 _NAME = re.compile(r"\w+")
+
+
+def _locked(megabytes: int, folder: str = "") -> duckdb.DuckDBPyConnection:
+    """A database that reaches no file, or those below one folder alone, and whose settings cannot be changed."""
+    made = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
+    _set_if_known(made, "global python_enable_replacements", "false")
+    made.execute("set global TimeZone = 'UTC'")
+    if folder:
+        made.execute(f"set allowed_directories = [{literal(os.path.abspath(folder) + os.sep)}]")
+    made.execute("set enable_external_access = false")
+    made.execute("set lock_configuration = true")
+    return made
+
+
+@functools.lru_cache(maxsize=4)
+def _without_files(megabytes: int) -> duckdb.DuckDBPyConnection:
+    """The one that requests share which scan no file: making one costs more than most answers."""
+    return _locked(megabytes)
 
 
 class FilesMoved(Exception):
@@ -72,13 +91,10 @@ class Locked:
 
     def __enter__(self) -> Locked:
         megabytes = max(64, self._limits.sql_bytes >> 20)
-        self._connection = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
-        _set_if_known(self._connection, "python_enable_replacements", "false")
-        self._connection.execute("set TimeZone = 'UTC'")
         if any(isinstance(table, Scan) and table.queries for table in self._tables.values()):
-            self._connection.execute(f"set allowed_directories = [{literal(os.path.abspath(self._folder) + os.sep)}]")
-        self._connection.execute("set enable_external_access = false")
-        self._connection.execute("set lock_configuration = true")
+            self._connection = _locked(megabytes, self._folder)
+        else:
+            self._connection = _without_files(megabytes).cursor()  # names of one cursor no other one sees
         for name, table in self._tables.items():
             self._show(name, table)
         self._until = time.monotonic() + self._limits.sql_seconds
@@ -229,6 +245,19 @@ def _place(err: Exception) -> int | None:
         if line.strip() == "^" and number and lines[number - 1].startswith("LINE "):
             return max(0, line.index("^") - lines[number - 1].index(":") - 2)
     return None
+
+
+def place_of(x: str, began: float, columns: Sequence[str]) -> str:
+    """Where a row stands on an axis, in SQL; null for rows that do not know it."""
+    if x in ("time", "relative"):
+        return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
+    return f"try_cast({quoted(x)} as double)" if x in columns else "cast(null as double)"
+
+
+def in_time(columns: Sequence[str], order: str = "asc") -> str:
+    """ORDER BY time, rows of one moment in the order in which they were written."""
+    names = [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
+    return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
 
 
 def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:

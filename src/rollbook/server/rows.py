@@ -13,6 +13,8 @@ import pyarrow as pa
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.hall import Hall
+from rollbook.server.keys import contents
+from rollbook.server.locked_sql import Locked, in_time, place_of, quoted, with_tables
 from rollbook.server.schemas.common import Row
 from rollbook.server.schemas.points import Nearest, NearTable
 from rollbook.storage.columns import take_table, to_numpy
@@ -27,6 +29,7 @@ __all__ = [
     "near",
     "numbers",
     "row_id",
+    "rows_near",
     "seconds_column",
     "shown_rows",
     "table_of",
@@ -46,6 +49,27 @@ def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") ->
         ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
     )
     return found
+
+
+MANY_ROWS = 20_000
+"""Tables of more rows are asked for what one wants, not kept."""
+_NEAREST = 2_000
+
+
+def rows_near(
+    hall: Hall, row: RunRow, name: str, x: str, at: float, window: float, began: float
+) -> tuple[pa.Table, int | None]:
+    """(rows of a table by time: all, or of many the nearest to a place; of those how many lie within the window)."""
+    if contents(hall, row).tables.get(name, 0) < MANY_ROWS:
+        return table_of(hall, row, name), None
+
+    def work(db: Locked) -> tuple[pa.Table, int]:
+        away = f"abs({place_of(x, began, db.columns[name])} - {at!r})"
+        inside = int(db.table(f"select count(*) as n from {quoted(name)} where {away} <= ?", [window])["n"][0].as_py())
+        nearest = f"select * from {quoted(name)} where {away} is not null order by {away} limit {_NEAREST}"
+        return db.table(f"select * from ({nearest}){in_time(db.columns[name])}"), inside
+
+    return with_tables(hall, row, [name], "effective", work)
 
 
 def default_axis(hall: Hall, row: RunRow) -> str:

@@ -140,6 +140,7 @@ class _Copy:
 
     def __init__(self, hall: Hall, data: Path, said: Said) -> None:
         self._hall, self._data, self._said = hall, data, said
+        self._listed: set[str] = set()
 
     def write(self, rows: list[RunRow]) -> None:
         """Everything, run by run."""
@@ -153,7 +154,9 @@ class _Copy:
         self._json("runs.json", lambda: table_of_runs.table_of_runs(hall, whole))
         groups = self._groups(whole)
         self._json("columns.json", lambda: table_of_runs.columns(hall, ColumnsAsk()))
-        self._json("keys.json", lambda: keys.keys(hall, KeysAsk(runs=names)))
+        every = keys.keys(hall, KeysAsk(runs=names))
+        self._listed = {key.key for key in every.keys}
+        self._json("keys.json", lambda: every)
         self._json("marks.json", lambda: alerts_room.marks(hall, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)
@@ -224,23 +227,27 @@ class _Copy:
             self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._hall, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
-        found = self._try(lambda: keys.contents(self._hall, row).keys) or []
-        index: dict[str, dict[str, str]] = {}
-        for number, key in enumerate(found):
-            index[key] = {}
-            for word, x in (("default", None), ("time", "time")):
+        found = self._keys_of(row.key)
+        index: dict[str, dict[str, str]] = {key: {} for key in found}
+        for word, x in (("default", None), ("time", "time")):
+            self._read_ahead([row], found, series.Reach(x, POINTS, None, None))
+            for number, key in enumerate(found):
                 name = f"{number}{'t' if x else ''}.bin"
                 ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
                 if self._frames(f"series/{row.key}/{name}", lambda ask=ask: series.many_series(self._hall, ask)):  # type: ignore[misc]
                     index[key][word] = name
         self._json(f"series/{row.key}/index.json", lambda: index)
 
+    def _read_ahead(self, rows: list[RunRow], names: list[str], reach: series.Reach) -> None:
+        """Have the keys of runs read together and kept: one by one, each reads all rows of its stream anew."""
+        for row in rows:
+            self._try(lambda row=row: series.read_series(self._hall, row, names, reach))  # type: ignore[misc]
+
     def _episodes(self, row: RunRow) -> None:
         """The episodes that have something to show: a film or traces."""
-        table = self._try(lambda: episodes.with_outcome(self._hall, row))
-        if table is None or not table.num_rows or "episode_id" not in table.column_names:
+        rows = self._try(lambda: episodes.shown_ids(self._hall, row).to_pylist())
+        if not rows:
             return
-        rows = table.select(["episode_id", "film", "traces"]).to_pylist()
         chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
         ids = [str(cells["episode_id"] or "") for cells in rows]
         self._json(f"runs/{row.key}/ids.json", lambda: ids)
@@ -278,6 +285,8 @@ class _Copy:
                 continue
             group = Group(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
+            reach = series.Reach(None, curves.ROWS_A_RUN, None, None)
+            self._read_ahead([self._hall.row(run) for run in group.runs], names, reach)
             for key in names:
                 ask = CurvesAsk(groups=[group], keys=[key])
                 name = f"{number}.bin"
@@ -307,8 +316,11 @@ class _Copy:
         self._json("compare/index.json", lambda: index)
 
     def _keys_of(self, run: str) -> list[str]:
-        found: list[str] = self._try(lambda: keys.contents(self._hall, self._hall.row(run)).keys) or []
-        return found
+        """Its keys, and the names under which the page knows those that other runs call differently."""
+        held = self._try(lambda: keys.contents(self._hall, self._hall.row(run)))
+        if held is None:
+            return []
+        return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]
 
     def _try(self, work: Callable[[], Any]) -> Any:
         """What work gives; None where a run cannot be read, which must not spoil the copy of the others."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from rollbook.book.stages import own_seconds
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
+from rollbook.server.locked_sql import Locked, place_of, with_tables
 from rollbook.server.refusals import Refused
-from rollbook.server.rows import axis_values, default_axis, numbers, seconds_column, table_of
+from rollbook.server.rows import axis_values, default_axis, seconds_column
 from rollbook.server.schemas.points import (
     CostAnswer,
     Span,
@@ -30,7 +30,6 @@ from rollbook.server.schemas.points import (
 )
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import check_points, check_range, started
-from rollbook.storage.columns import to_numpy
 
 __all__ = ["ENDPOINTS"]
 
@@ -40,18 +39,21 @@ _MOST_STAGES = 200
 _MOST_SPANS = 20_000
 
 
-def _columns(table: pa.Table) -> tuple[list[str], NDArray, NDArray]:
-    """(names of stages, the number of the name of each row, its seconds)."""
-    names: dict[str, int] = {}
-    if not table.num_rows:
-        return [], np.zeros(0, dtype=np.int64), np.zeros(0)
-    coded = table["name"].combine_chunks().dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    words = [str(word) for word in coded.dictionary.to_pylist()]
-    names = {word: n for n, word in enumerate(words)}
-    places = to_numpy(coded.indices)[0].astype(np.int64)
-    seconds = numbers(table["seconds"])
-    return list(names), places, np.nan_to_num(seconds, nan=0.0, posinf=0.0, neginf=0.0)
+_MIDDLES = "median(seconds) as median, quantile_cont(seconds, 0.99) as p99"
+_SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(seconds as double) else 0 end"
+
+
+def _stages(db: Locked, place: str) -> list[str]:
+    """Have the timings seen as `spent`: stage, seconds, place, begin, stop, lane. Gives the stages as they came."""
+    columns = db.columns["timings"]
+    if "name" not in columns:
+        return []
+    lane = "writer" if "writer" in columns else "''"
+    stop = "epoch_us(time) / 1e6"
+    cells = f"cast(name as varchar) as stage, {_SECONDS} as seconds, {place} as place, {stop} as stop, {lane} as lane"
+    db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
+    found = db.table("select stage from spent group by stage order by min(begin), stage")
+    return [str(name) for name in found["stage"].to_pylist()]
 
 
 def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
@@ -60,52 +62,62 @@ def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
     check_range(ask.start, ask.stop)
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
-    table = table_of(hall, row, "timings")
-    names, stage, seconds = _columns(table)
-    places = axis_values(table, x, started(row)) if table.num_rows else np.zeros(0)
-    inside = np.isfinite(places)
-    inside &= (places >= (-math.inf if ask.start is None else ask.start)) & (
-        places < (math.inf if ask.stop is None else ask.stop)
-    )
-    counted = inside if ask.start is not None or ask.stop is not None else np.ones(len(places), dtype=bool)
-    totals = {name: float(seconds[counted & (stage == n)].sum()) for n, name in enumerate(names)}
-    own = dict(zip(names, own_seconds(names, np.array(list(totals.values()))).tolist(), strict=True))
+    limits = [-math.inf if ask.start is None else ask.start, math.inf if ask.stop is None else ask.stop]
+    part = "place >= ? and place < ?"
+
+    def work(db: Locked) -> tuple[list[StageRow], StagesOver]:
+        names = _stages(db, place_of(x, started(row), db.columns["timings"]))
+        if not names:
+            return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
+        whole = ask.start is None and ask.stop is None
+        told = f"sum(seconds) as total, {_MIDDLES}, count(*) as calls"
+        where, values = ("", []) if whole else (f"where {part}", limits)
+        rows = db.table(f"select stage, {told} from spent {where} group by stage", values).to_pylist()
+        return _told(names, rows), _over(db, names[:_MOST_STAGES], limits, part, ask.points)
+
+    stages, over = with_tables(hall, row, ["timings"], "effective", work)
+    return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(hall, row, x, ask))
+
+
+def _told(names: list[str], rows: list[dict[str, Any]]) -> list[StageRow]:
+    """Stages with what each took without those inside it, the longest first."""
+    by_name = {str(cells["stage"]): cells for cells in rows}
+    totals = np.array([float(by_name[name]["total"]) if name in by_name else 0.0 for name in names])
+    own = dict(zip(names, own_seconds(names, totals).tolist(), strict=True))
     whole = sum(own.values())
-    stages = []
-    for n, name in enumerate(names[:_MOST_STAGES]):
-        mine = seconds[counted & (stage == n)]
-        if not len(mine):
-            continue
-        stages.append(
-            StageRow(
-                name=plain(name),
-                depth=name.count("/"),
-                total=totals[name],
-                own=own[name],
-                share=own[name] / whole if whole else 0.0,
-                median=num(float(np.median(mine))),
-                p99=num(float(np.quantile(mine, 0.99))),
-                calls=len(mine),
-            )
+    stages = [
+        StageRow(
+            name=plain(name),
+            depth=name.count("/"),
+            total=float(by_name[name]["total"]),
+            own=own[name],
+            share=own[name] / whole if whole else 0.0,
+            median=num(by_name[name]["median"]),
+            p99=num(by_name[name]["p99"]),
+            calls=int(by_name[name]["calls"]),
         )
-    stages.sort(key=lambda entry: -entry.own)
-    return TimingsAnswer(
-        x=plain(x),
-        stages=stages,
-        over=_over(names[:_MOST_STAGES], stage[inside], seconds[inside], places[inside], ask.points),
-        steps_per_second=_speed(hall, row, x, ask),
-    )
+        for name in names[:_MOST_STAGES]
+        if name in by_name
+    ]
+    return sorted(stages, key=lambda entry: -entry.own)
 
 
-def _over(names: list[str], stage: NDArray, seconds: NDArray, places: NDArray, points: int) -> StagesOver:
-    if not len(places):
+def _over(db: Locked, names: list[str], limits: list[float], part: str, points: int) -> StagesOver:
+    span = db.table(f"select min(place) as low, max(place) as high from spent where {part}", limits).to_pylist()[0]
+    if span["low"] is None:
         return StagesOver(x=[], width=0.0, seconds={}, other=None)
-    low, high = float(places.min()), float(places.max())
+    low, high = float(span["low"]), float(span["high"])
     width = (high - low) / points or 1.0
-    stretch = np.clip(((places - low) / width).astype(np.int64), 0, points - 1)
-    used = np.flatnonzero(np.bincount(stretch, minlength=points))
-    sums = [np.bincount(stretch[stage == n], weights=seconds[stage == n], minlength=points) for n in range(len(names))]
-    own = own_seconds(names, np.array(sums))
+    stretch = f"least(cast(floor((place - {low!r}) / {width!r}) as bigint), {points - 1})"
+    found = db.table(
+        f"select stage, {stretch} as n, sum(seconds) as seconds from spent where {part} group by all", limits
+    )
+    sums = np.zeros((len(names), points))
+    for name, n, seconds in zip(*(found[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
+        if name in names:
+            sums[names.index(name), n] = seconds
+    used = np.array(sorted(set(found["n"].to_pylist())), dtype=np.int64)
+    own = own_seconds(names, sums)
     return StagesOver(
         x=[low + (n + 0.5) * width for n in used.tolist()],
         width=width,
@@ -142,54 +154,56 @@ def timeline(hall: Hall, ask: TimelineAsk) -> TimelineAnswer:
         raise Refused("too_large", f"pixels={ask.pixels}: 1 to 10,000")
     check_range(ask.since, ask.until)
     row = hall.row(ask.run)
-    table = table_of(hall, row, "timings")
-    if not table.num_rows:
+    return with_tables(hall, row, ["timings"], "effective", lambda db: _timeline(db, ask))
+
+
+def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
+    names = _stages(db, "cast(null as double)")
+    if not names:
         return TimelineAnswer(since=None, until=None, first=None, last=None, names=[], lanes=[], spans=[])
-    names, stage, seconds = _columns(table)
-    ends = seconds_column(table)
-    begins = ends - seconds
-    first, last = float(begins.min()), float(ends.max())
-    since, until = _stretch(begins, ends, ask)
-    writers = table["writer"].to_pylist() if "writer" in table.column_names else [""] * table.num_rows
-    lanes = {writer: n for n, writer in enumerate(dict.fromkeys(writers))}
+    ends = db.table("select min(begin) as first, max(stop) as last from spent").to_pylist()[0]
+    lanes = [
+        str(w) for w in db.table("select lane from spent group by lane order by min(stop), lane")["lane"].to_pylist()
+    ]
+    since, until = _stretch(db, float(ends["last"]), ask)
     pixel = (until - since) / ask.pixels
-    depth = np.array([name.count("/") for name in names], dtype=np.int64)
-    seen = np.flatnonzero((ends > since) & (begins < until))
-    spans: list[Span] = []
-    short: dict[tuple[int, int, int, int], Span] = {}
-    for n in seen[np.argsort(begins[seen], kind="stable")].tolist():
-        lane, number = lanes[writers[n]], int(stage[n])
-        begin, end = float(begins[n]), float(ends[n])
-        span = Span(lane=lane, depth=int(depth[number]), name=number, start=begin, end=end, merged=1)
-        if end - begin < pixel:
-            place = (lane, span.depth, number, int((begin - since) / pixel) if pixel > 0 else 0)
-            known = short.get(place)
-            if known is not None:
-                known.end, known.merged = max(known.end, end), known.merged + 1
-                continue
-            short[place] = span
-        spans.append(span)
-        if len(spans) >= _MOST_SPANS:
-            break
+    # what is shorter than a pixel is drawn together with its like in that pixel
+    short = f"stop - begin < {pixel!r}"
+    together = f"case when {short} then cast(floor((begin - {since!r}) / {pixel!r}) as bigint) else -n end"
+    seen = "select *, row_number() over () as n from spent where stop > ? and begin < ?"
+    spans = "min(begin) as begin, max(stop) as stop, count(*) as merged"
+    groups = f"group by lane, stage, {together} order by begin limit {_MOST_SPANS}"
+    found = db.table(f"select lane, stage, {spans} from ({seen}) {groups}", [since, until])
+    lane_of, name_of = {lane: n for n, lane in enumerate(lanes)}, {name: n for n, name in enumerate(names)}
     return TimelineAnswer(
         since=since,
         until=until,
-        first=first,
-        last=last,
+        first=float(ends["first"]),
+        last=float(ends["last"]),
         names=[plain(n) for n in names],
-        lanes=[plain(str(w)) for w in lanes],
-        spans=spans,
+        lanes=[plain(w) for w in lanes],
+        spans=[
+            Span(
+                lane=lane_of[str(cells["lane"])],
+                depth=str(cells["stage"]).count("/"),
+                name=name_of[str(cells["stage"])],
+                start=float(cells["begin"]),
+                end=float(cells["stop"]),
+                merged=int(cells["merged"]),
+            )
+            for cells in found.to_pylist()
+        ],
     )
 
 
-def _stretch(begins: NDArray, ends: NDArray, ask: TimelineAsk) -> tuple[float, float]:
+def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:
     """The stretch that was asked for; without, the last rows of the run that make a picture."""
-    last = float(ends.max())
     until = last if ask.until is None else ask.until
     if ask.since is not None:
         return ask.since, max(until, ask.since + 1e-6)
-    recent = np.sort(begins[ends <= until])[-200:]
-    since = float(recent[0]) if len(recent) else until - 1.0
+    recent = "select begin from spent where stop <= ? order by begin desc limit 200"
+    since = db.table(f"select min(begin) as since from ({recent})", [until])["since"][0].as_py()
+    since = until - 1.0 if since is None else float(since)
     return since, max(until, since + 1e-6)
 
 
