@@ -247,19 +247,30 @@ class _Over:
         import ray
         from ray.cluster_utils import Cluster
 
-        until = time.monotonic() + 180
-        while os.getloadavg()[0] > 6 and time.monotonic() < until:  # its parts give each other up on a busy machine
+        until = time.monotonic() + 60
+        while os.getloadavg()[0] > 8 and time.monotonic() < until:  # its parts give each other up on a busy machine
             time.sleep(2.0)
         for name, value in _PATIENT.items():
             os.environ.setdefault(name, value)
         small = {"include_dashboard": False, "object_store_memory": 80 * 1024**2}
-        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **small})
-        for host in range(_HOSTS):
-            own = {"ROLLBOOK_HOST": f"host-{host}", "ROLLBOOK_DIR": str(self.folder / f"root-{host}")}
-            place = {"resources": {f"host{host}": 1000}, "env_vars": {**self._environment(), **own}}
-            self.nodes.append(self.cluster.add_node(num_cpus=4, **place, **small))
-        ray.init(address=self.cluster.address, log_to_driver=False, configure_logging=False)
-        self.cluster.wait_for_nodes()
+        for turn in range(3):
+            try:
+                self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **small})
+                for host in range(_HOSTS):
+                    own = {"ROLLBOOK_HOST": f"host-{host}", "ROLLBOOK_DIR": str(self.folder / f"root-{host}")}
+                    place = {"resources": {f"host{host}": 1000}, "env_vars": {**self._environment(), **own}}
+                    self.nodes.append(self.cluster.add_node(num_cpus=4, **place, **small))
+                ray.init(address=self.cluster.address, log_to_driver=False, configure_logging=False)
+                self.cluster.wait_for_nodes()
+                break
+            except Exception as err:
+                self.say(f"Ray did not come up: {err}")
+                if turn == 2:
+                    raise
+                ray.shutdown()
+                if self.cluster is not None:
+                    self.cluster.shutdown()
+                self.nodes.clear()
         self.say(f"a head and {_HOSTS} nodes are up")
 
     def _environment(self) -> dict[str, str]:
@@ -358,7 +369,7 @@ class _Over:
                 with _told_later(ray):
                     self.killed += _kill(ray.get(self.made[100_000].pid.remote(), timeout=60))
             turn += 1
-            self.over.wait(3.0)
+            time.sleep(3.0)
 
     def _events(self) -> None:
         """The store goes and comes back; then a host vanishes."""
@@ -477,7 +488,7 @@ class _Over:
             times = table["time"].cast("int64").to_pylist()
             for who, i, at in zip(table["who"].to_pylist(), table["i"].to_pylist(), times, strict=True):
                 if (int(who), int(i)) in unshipped:
-                    oldest = min(oldest, at / 1e9)
+                    oldest = min(oldest, at / 1e6)
         return round(self.vanished_at - oldest, 1)
 
     def _watch_memory(self) -> None:

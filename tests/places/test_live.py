@@ -19,7 +19,8 @@ from rollbook.remote import backlog, begin
 from rollbook.ship.folder import push
 from rollbook.ship.merging import tidy
 from rollbook.ship.pull import pull
-from rollbook.storage.places import open_place, views
+from rollbook.storage.places import open_place, perform, views
+from rollbook.storage.places.commit import Commits
 
 
 @pytest.fixture
@@ -176,6 +177,49 @@ def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, sto
     push(run.folder)
     views.forget()
     assert steps_of(rollbook.open(store).one()) == list(range(30_000))
+
+
+def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_path, store):
+    from rollbook.journal.writer import Writer
+    from rollbook.seal.folder import seal
+
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    for first in range(0, 80 * 150, 150):  # as actors that come and go
+        writer = Writer(str(run.folder), main=False)
+        writer.open()
+        log = writer.make_log(writer.channel())
+        for step in range(first, first + 150):
+            log({"train/return": step * 0.5}, env_step=step)
+        writer.close()
+    run.log({"train/return": 0.0}, env_step=-1)
+    seal(str(run.folder))
+    named = []
+    for _ in range(3):
+        push(run.folder, store, final=False)
+        (manifest,) = perform(Commits(f"cartpole/{run.folder.name}/", "").origins(), open_place(store)).values()
+        named.append(sum(path.endswith(".parquet") for path in manifest.files))
+    assert len(list((run.folder / "data" / "metrics").rglob("*.parquet"))) >= 80
+    assert max(named) < 8
+    assert sorted(steps_of(rollbook.open(store).one())) == list(range(-1, 80 * 150))
+    run.finish()
+    push(run.folder)
+    views.forget()
+    assert sorted(steps_of(rollbook.open(store).one())) == list(range(-1, 80 * 150))
+
+
+def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
+    from rollbook.files import try_lock
+
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
+    run.log({"train/return": 1.0}, env_step=1)
+    push(run.folder, store, final=False)
+    with open(run.folder / "data" / "keeper" / "ship.lock", "r+b") as held:
+        assert try_lock(held.fileno())
+        assert not push(run.folder, final=False).done
+        with pytest.raises(errors.PlaceAway, match="by another process"):
+            push(run.folder, patience=0.1)
+    assert not backlog(run.folder)["failures"]
+    run.finish()
 
 
 def test_a_reader_that_holds_pieces_which_were_merged_away_reads_on(tmp_path, store):

@@ -42,9 +42,13 @@ _LARGEST = 8 * 1024 * 1024
 """Parts of this many rows are not merged while the run goes on: each row is rewritten four times at most."""
 
 
-def merge(run: str, *, final: bool, problems: list[str]) -> int:
+def merge(run: str, *, final: bool, problems: list[str], small_rows: int = SMALL_ROWS) -> int:
     """Merge parts of a run; how many became part of another.
 
+    Args:
+      final: all that can be, as when a run is over.
+      problems: what could not be read is said here.
+      small_rows: groups with fewer rows share a file, if it is final.
     Raises:
       OSError: the disk is full. Nothing is lost by it.
     """
@@ -68,7 +72,7 @@ def merge(run: str, *, final: bool, problems: list[str]) -> int:
             if not final:
                 merged += sum(_merge_tiers(stretch) for stretch in stretches)
                 continue
-            small = [s for s in streams.values() if sum(part.rows for part in s) < SMALL_ROWS]
+            small = [s for s in streams.values() if sum(part.rows for part in s) < small_rows]
             former = [part for part in parts if part.name.kind == "merged"]
             together = [part for s in small for part in s]
             if len(small) + len(former) > 1 or any(_is_old(run, part) for part in former):

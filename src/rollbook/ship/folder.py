@@ -14,23 +14,26 @@ import time
 from typing import Any
 
 from rollbook import manifest
-from rollbook.errors import NotARun, PlaceAway, PlaceError, RollbookError
+from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.files import read_json, try_lock, write_json
 from rollbook.remote import Origin, begin, origin_of, run_and_place
+from rollbook.ship.merging import groups_of, merge_group, sweep_steps
 from rollbook.ship.pages import put_page
 from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.places import Place, claim, open_place, perform
 from rollbook.storage.places.catalogue import mark_pushed, note_run
 from rollbook.storage.places.commit import Commits, Gone, Local, Manifest, NotShipped, plan
-from rollbook.storage.places.steps import Away, LookAgain, Steps, Unknown
+from rollbook.storage.places.steps import Away, LookAgain, Unknown
 
-__all__ = ["Report", "main", "push", "sweep_steps"]
+__all__ = ["Report", "main", "push"]
 
 _SWEEP_BYTES = 64 * 1024 * 1024
 _SWEEP_SECONDS = 3600.0
-_GRACE_SECONDS = 3600.0
-"""Parquet pieces that are no longer named stay so long for programs that hold a list of files; readers of ours need
-none."""
+_MANY_SMALL = 64
+"""So many small pieces of writers that are done are merged while the run goes on: a week of short-lived actors stays
+readable. Those of living writers become fewer by what sealing merges here."""
+_MERGE_BYTES = 16 * 1024 * 1024
+"""What is merged in one go while a run is written: its memory is taken from the training's machine."""
 
 
 class Report:
@@ -66,7 +69,8 @@ def push(
       run: the run's folder.
       url: the place; needed once, for a run that was begun without `remote=`.
       final: also what is worth shipping only when the run is over, such as log/.
-      patience: seconds that a call is tried again for.
+      patience: seconds that a call is tried again for, and that another process that ships the folder is waited for;
+        if it is not final, that process does it.
       anew: also where the run was removed from its place.
     Raises:
       PlaceError: the place cannot be used, or gives no answer. RunExists: another run of that name lies there.
@@ -85,8 +89,10 @@ def push(
     os.makedirs(own, exist_ok=True)
     fd = os.open(os.path.join(own, "ship.lock"), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
-        until = time.monotonic() + (patience if final else 0.0)
+        until = time.monotonic() + patience
         while try_lock(fd) is False:
+            if not final:
+                return Report()  # the keeper of another host of this folder is at it
             if time.monotonic() >= until:
                 raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
@@ -124,6 +130,7 @@ class _Shipment:
             if self.origin.home:
                 perform(put_page(f"{self.base}run.json", self.folder), place)
             self._ship(place)
+            self._merge(place)
             self._sweep(place)
         except (Away, Unknown, LookAgain) as err:
             self._tell(began, f"{self.origin.url} gives no answer" if not str(err) else str(err))
@@ -194,6 +201,24 @@ class _Shipment:
         except OSError:
             return 0.0
 
+    def _merge(self, place: Place) -> None:
+        """Make fewer and larger pieces of those of writers that are done, where there are many: one go a shipment."""
+        if self.final or self.last is None or self.local is None:
+            return
+        names = (path.split("/") for path in self.local.files if path.startswith("data/journal/"))
+        live = {name[2] for name in names if name[-1].endswith((".seg", ".log"))}
+        group = max(groups_of(self.last, live, _MERGE_BYTES), key=len, default=[])
+        if len(group) < _MANY_SMALL:
+            return
+        try:
+            others = perform(self.commits.origins(), place)
+            others.pop(self.origin.id, None)
+            elsewhere = [c for other in others.values() for one in other.files.values() for c in one.covers]
+            if merge_group(place, self.commits, group, [*elsewhere, *self.local.elsewhere]):
+                self.last, _ = perform(self.commits.manifest(), place)
+        except (Away, Unknown, Damaged):
+            return
+
     def _sweep(self, place: Place) -> None:
         """Now and then take away what is not named any more."""
         garbage = int(self.before.get("garbage") or 0) + self.report.bytes
@@ -247,25 +272,6 @@ def _last_names(folder: str) -> Any:
 
     names = read_json(os.path.join(folder, "data", "keeper", "shipped-names.json"))
     return {path: Named("", 0, str(sha)) for path, sha in names.items() if not path.endswith(".seg")}
-
-
-def sweep_steps(commits: Commits, *, grace: float = _GRACE_SECONDS) -> Steps[int]:
-    """Sweep an origin; Parquet pieces only when they are older than the grace, by the store's own clock."""
-    newest = 0.0
-
-    def may_go(entry: Any) -> bool:
-        return not entry.key.endswith(".parquet") or newest - entry.modified >= grace
-
-    listed = yield from _newest(commits)
-    newest = listed
-    return (yield from commits.sweep(may_go))
-
-
-def _newest(commits: Commits) -> Steps[float]:
-    from rollbook.storage.places.steps import List
-
-    entries = yield List(f"{commits.base}m/")
-    return max((entry.modified for entry in entries), default=0.0)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,21 +13,25 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from rollbook.ship.folder import sweep_steps
 from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.layout import PartName
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Commits, LocalFile, Manifest
 from rollbook.storage.places.covers import Cover
-from rollbook.storage.places.steps import Away, Unknown
+from rollbook.storage.places.steps import Away, List, Steps, Unknown
 
-__all__ = ["SMALL_BYTES", "Tidied", "merge_small", "tidy"]
+__all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
 
 SMALL_BYTES = 4 * 1024 * 1024
 """Pieces below this are merged with others of their table, where there are others."""
 
 _AT_ONCE = 64 * 1024 * 1024
 _FEW = 2
+SHARED_ROWS = 16 * 1024
+"""Streams with fewer rows share a piece with others of their table, rows of metrics in long form."""
+_GRACE_SECONDS = 3600.0
+"""Parquet pieces that are no longer named stay so long for programs that hold a list of files; readers of ours need
+none."""
 
 
 class Tidied:
@@ -64,26 +68,54 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
     return report
 
 
+def sweep_steps(commits: Commits, *, grace: float = _GRACE_SECONDS) -> Steps[int]:
+    """Sweep an origin; Parquet pieces only when they are older than the grace, by the store's own clock."""
+    newest = 0.0
+
+    def may_go(entry: Any) -> bool:
+        return not entry.key.endswith(".parquet") or newest - entry.modified >= grace
+
+    listed = yield from _newest(commits)
+    newest = listed
+    return (yield from commits.sweep(may_go))
+
+
+def _newest(commits: Commits) -> Steps[float]:
+    entries = yield List(f"{commits.base}m/")
+    return max((entry.modified for entry in entries), default=0.0)
+
+
 def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
     """Merge the small pieces of an origin, table by table; how many became part of others."""
     manifest, _ = perform(commits.manifest(), place)
     done = 0
     for group in groups_of(manifest):
-        with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
-            steps = commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere)
-            done += len(group) if perform(steps, place) else 0
+        done += len(group) if merge_group(place, commits, group, elsewhere) else 0
     return done
+
+
+def merge_group(place: Place, commits: Commits, group: list[str], elsewhere: Collection[Cover] = ()) -> bool:
+    """Put larger pieces in place of those that a manifest has under these names; False if that was in vain."""
+    with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
+        return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), place)
 
 
 def _still_there(group: list[str], manifest: Manifest) -> list[str]:
     return group if all(path in manifest.files for path in group) else []
 
 
-def groups_of(manifest: Manifest) -> list[list[str]]:
-    """Names of small parts, those of a table together: of each stream neighbours without a larger one between them."""
+def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = _AT_ONCE) -> list[list[str]]:
+    """Names of small parts, those of a table together: of each stream neighbours without a larger one between them.
+
+    Args:
+      without: writers whose rows are left where they are.
+      at_once: bytes of a group at most.
+    """
     streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
     shared: dict[str, list[str]] = {}
     for path, one in sorted(manifest.files.items()):
+        if any(cover[1] in without for cover in one.covers):
+            continue
         if len(one.covers) > 1 and path.endswith(".parquet"):
             if one.stored < SMALL_BYTES:
                 shared.setdefault(one.covers[0][0], []).append(path)
@@ -92,12 +124,23 @@ def groups_of(manifest: Manifest) -> list[list[str]]:
     tables = {table: list(paths) for table, paths in shared.items()}
     for (table, *_), parts in streams.items():
         if table not in ("fills", "marks"):
-            tables.setdefault(table, []).extend(_longest_run(manifest, [path for _, path in sorted(parts)]))
+            stretch = _longest_run(manifest, [path for _, path in sorted(parts)])
+            if (
+                len(stretch) > 1
+                or sum(c[5] - c[4] + 1 for path in stretch for c in manifest.files[path].covers) < SHARED_ROWS
+            ):
+                tables.setdefault(table, []).extend(stretch)
     found: list[list[str]] = []
     for paths in tables.values():
-        size = sum(manifest.files[path].size for path in paths)
-        if len(paths) >= _FEW and size <= _AT_ONCE:
-            found.append(paths)
+        group: list[str] = []
+        size = 0
+        for path in paths:
+            size += manifest.files[path].size
+            if size > at_once:
+                break
+            group.append(path)
+        if len(group) >= _FEW:
+            found.append(group)
     return found
 
 
@@ -124,7 +167,7 @@ def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
         with open(target, "wb") as part:
             part.write(stored.data)
     problems: list[str] = []
-    merge(os.path.join(folder, "run"), final=True, problems=problems)
+    merge(os.path.join(folder, "run"), final=True, problems=problems, small_rows=SHARED_ROWS)
     files = []
     for path, file in Snapshots(os.path.join(folder, "run")).look().files.items():
         if PartName.parse(path.rpartition("/")[2]) is not None:

@@ -186,6 +186,9 @@ def plan(
       another: makes a name for a file whose own one is taken: (path, 1), (path, 2), …
     """
     kept = {path: one for path, one in named.items() if path in files or path not in settled}
+    there, coming = _Index(), _Index()
+    for path, one in kept.items():
+        there.add(path, one.covers)
     others = held_by(elsewhere)
     uploads: list[LocalFile] = []
     for path, file in sorted(files.items(), key=lambda item: (-_rows(item[1].covers), item[0])):
@@ -195,19 +198,44 @@ def plan(
         if not file.covers:
             uploads.append(file)
             continue
-        touched = {each: one.covers for each, one in kept.items() if overlap(one.covers, file.covers)}
-        fresh = [each for each in uploads if overlap(each.covers, file.covers)]
-        held = held_by(cover for covers in (*touched.values(), *(each.covers for each in fresh)) for cover in covers)
+        touched = {each: covers for each, covers in there.sharing(file.covers).items() if each in kept}
+        fresh = coming.sharing(file.covers)
+        held = held_by(cover for covers in (*touched.values(), *fresh.values()) for cover in covers)
         free = left_of(file.covers, others)
         missing = left_of(free, held)
-        takes_all = free == list(file.covers) and not fresh and all(contain(file.covers, c) for c in touched.values())
-        if takes_all and (missing or len(touched) > 1):
+        if not missing and len(touched) < 2:
+            continue
+        takes_all = free == list(file.covers) and not fresh
+        if takes_all and all(contain(file.covers, kept[each].covers) for each in touched):
             for each in touched:
                 del kept[each]
             uploads.append(file)
         elif missing and file.cut is not None:
             uploads.append(file.cut(tuple(missing)))
+        else:
+            continue
+        coming.add(uploads[-1].path, uploads[-1].covers)
     return Plan(uploads, _with_names(kept, uploads, another))
+
+
+class _Index:
+    """Which names hold rows of a stream: a folder of ten thousand small files is not compared each with each."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[str, str, int, str], list[tuple[Cover, str]]] = {}
+
+    def add(self, path: str, covers: tuple[Cover, ...]) -> None:
+        for cover in covers:
+            self._streams.setdefault(cover[:4], []).append((cover, path))
+
+    def sharing(self, covers: tuple[Cover, ...]) -> dict[str, list[Cover]]:
+        """The names that share rows with these, and which of their covers do."""
+        found: dict[str, list[Cover]] = {}
+        for cover in covers:
+            for other, path in self._streams.get(cover[:4], ()):
+                if other[4] <= cover[5] and cover[4] <= other[5]:
+                    found.setdefault(path, []).append(other)
+        return found
 
 
 def _with_names(
