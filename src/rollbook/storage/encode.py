@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rollbook.storage.column_order import by_columns
 from rollbook.storage.columns import constant, from_numpy, plain_text, to_numpy
 from rollbook.storage.layout import CONSTANTS, METADATA_KEY, RESERVED, replace_file
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
@@ -90,6 +91,7 @@ class PartWriter:
 
     def __init__(self, path: str, schema: pa.Schema, sample: pa.Table, meta: Meta, pyramid: str = "") -> None:
         self._clocks = list(meta["clocks"])
+        self._is_series = meta["table"] == "metrics" and meta["group"][0] != "R"  # read by columns
         self._most_rows, self._most_bytes = group_limits(meta["table"])
         self._path, self._pyramid_path = path, pyramid
         self._pyramid: PyramidWriter | None = None
@@ -134,6 +136,8 @@ class PartWriter:
         self._flush()
         self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
         self._writer.close()
+        if self._is_series:
+            by_columns(self._temporary)
         self._add_block()
         if self._pyramid is not None:
             whose = {"rows": self.rows, "first_seq": meta["first_seq"], "last_seq": meta["last_seq"]}
