@@ -52,7 +52,8 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)
 
 test-long: $(VENV)/.has-dev  ## the rules of crashes, interrupts and numbers over many more cases
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "long and not frameworks and not page" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile long \
+		-m "(long or hypothesis) and not frameworks and not page" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)

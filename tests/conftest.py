@@ -17,7 +17,8 @@ except ImportError:  # the environments of the frameworks run some of these test
     pass
 else:
     # A busy machine makes nothing red: how long an example takes says nothing about whether it is right.
-    hypothesis.settings.register_profile("rollbook", deadline=None)
+    hypothesis.settings.register_profile("rollbook", deadline=None, max_examples=25)
+    hypothesis.settings.register_profile("long", deadline=None, max_examples=300)  # make test-long
     hypothesis.settings.load_profile("rollbook")
 
 

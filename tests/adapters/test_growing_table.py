@@ -148,7 +148,7 @@ cells = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.dictionaries(st.sampled_from([*"abcd", "e,f", 'g"h']), cells, min_size=1), min_size=1, max_size=8),
     delimiter=st.sampled_from([",", "\t"]),

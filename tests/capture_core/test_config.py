@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.capture.origin.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
@@ -233,7 +233,6 @@ trees = st.recursive(
 
 
 @given(st.dictionaries(st.text(), trees, max_size=5))
-@settings(deadline=None, max_examples=150)
 def test_executing_either_file_gives_the_configuration_back(config: dict[str, Any]) -> None:
     for formatted in (False, True):
         back = executed(source(config, formatted=formatted))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -159,7 +159,6 @@ plain = st.recursive(
 
 
 @given(plain)
-@settings(deadline=None, max_examples=80)
 def test_any_tree_of_plain_values_survives(tmp_path_factory: pytest.TempPathFactory, state: Any) -> None:
     assert_same(round_trip(state, tmp_path_factory.getbasetemp()), state)
 
@@ -190,7 +189,6 @@ forged = st.recursive(odd, lambda inner: st.builds(lambda tag, rest: [tag, *rest
 
 
 @given(forged)
-@settings(deadline=None, max_examples=200)
 def test_a_forged_tree_executes_nothing_and_is_refused_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, tree: Any
 ) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.capture.store_dump import Store
@@ -32,7 +32,6 @@ def test_200_000_numbers_have_one_median_in_a_dump_and_in_a_filter() -> None:
 
 
 @given(st.lists(st.integers(0, 700), min_size=1, max_size=12), st.integers(1, 32).map(lambda n: 2 * n))
-@settings(deadline=None, max_examples=80)
 def test_a_sample_is_the_same_however_its_values_come_in(sizes: list[int], most: int) -> None:
     values = [float(n) for n in range(sum(sizes))]
     at_once, bit_by_bit = Sample(most), Sample(most)
@@ -55,14 +54,15 @@ def test_no_period_of_the_values_falls_in_with_the_sample(period: int) -> None:
     assert abs(share - 0.5) < 0.05  # three standard errors of 2,048 draws, and half as much again
 
 
-def test_the_rank_of_a_sampled_median_is_right_to_within_the_stated_bound() -> None:
+@pytest.mark.parametrize(("tries", "allowed"), [(4, 0), pytest.param(60, 9, marks=pytest.mark.long)])
+def test_the_rank_of_a_sampled_median_is_right_to_within_the_stated_bound(tries: int, allowed: int) -> None:
     misses = 0
-    for seed in range(20):
+    for seed in range(tries):
         values = np.random.default_rng(seed).permutation(EXACT_UP_TO * 2)
         blocks = Blocks()
         blocks.add(values.tolist())
         misses += abs(blocks.describe().median / len(values) - 0.5) > 0.008
-    assert misses <= 3
+    assert misses <= allowed
 
 
 def test_a_pile_taken_back_is_as_it_was_also_over_the_folding_of_its_values() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -78,7 +78,6 @@ def test_a_picture_becomes_a_png_of_the_same_pixels(
 
 
 @given(hnp.arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 4]))))
-@settings(deadline=None, max_examples=25)
 def test_every_pixel_survives(tmp_path_factory: pytest.TempPathFactory, image: np.ndarray) -> None:
     raw, target = tmp_path_factory.getbasetemp() / "x.raw", tmp_path_factory.getbasetemp() / "x.png"
     raw.write_bytes(image.tobytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -15,7 +16,7 @@ from rollbook.plots import CHARTS, Bars, Cells, Dots, Line, Mark, Panel, Spans, 
 from rollbook.plots._characters import panel_in_characters
 
 HOSTILE = ("_hidden", "$x_1$", "<script>alert(1)</script>", "a\x1b[31mred\n", "\ud800", "ж" * 300, "")
-CASES = ("empty", "one point", "not finite", "one seed", "many groups", "hostile names")
+CASES = ("empty", "one point", "not finite", "many groups", "hostile names")
 
 
 def _series(case: str) -> tuple[np.ndarray, np.ndarray]:
@@ -28,9 +29,10 @@ def _series(case: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _names(case: str) -> list[str]:
-    return list(HOSTILE) if case == "hostile names" else [f"g{n}" for n in range(60 if case == "many groups" else 1)]
+    return list(HOSTILE) if case == "hostile names" else [f"g{n}" for n in range(14 if case == "many groups" else 1)]
 
 
+@functools.cache
 def _panel(case: str) -> Panel:
     """Through the numbers where there are any, so that charts are tested with what they get."""
     x, y = _series(case)
@@ -115,18 +117,24 @@ def test_a_chart_draws_whatever_it_is_given(chart: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_a_chart_is_written_in_every_format_and_theme(chart: str, tmp_path: Any) -> None:
+def test_the_same_data_is_the_same_bytes(chart: str, tmp_path: Any) -> None:
     picture = draw(chart, MAKERS[chart]("one seed"))
+    drawn = picture.bytes("svg", theme="light")
+    ElementTree.fromstring(drawn.decode())
+    picture.save(tmp_path / "x.svg", theme="light")
+    assert (tmp_path / "x.svg").read_bytes() == drawn
+
+
+def test_a_chart_is_written_in_every_format(tmp_path: Any) -> None:
+    """One chart: what is drawn knows nothing of the format."""
+    picture = draw("curves", _panel("one seed"))
     begins = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
-    # A chart draws in one way for all formats: each format once, each theme once, and one of them again.
-    for ending, theme in (("png", "light"), ("pdf", "dark"), ("svg", "light")):
-        path = picture.save(tmp_path / f"{chart}-{theme}.{ending}", theme=theme)
-        with open(path, "rb") as file:
+    for ending, theme in (("png", "light"), ("pdf", "dark"), ("svg", "dark")):
+        with open(picture.save(tmp_path / f"x.{ending}", theme=theme), "rb") as file:
             assert file.read(8).startswith(begins[ending])
-    assert picture.bytes("svg", theme="light") == (tmp_path / f"{chart}-light.svg").read_bytes(), "the same data, bytes"
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "one seed"])
 @pytest.mark.parametrize("chart", [name for name, chart in CHARTS.items() if chart.in_characters])
 def test_a_chart_in_characters_stays_within_its_columns(chart: str, case: str) -> None:
     text = draw(chart, MAKERS[chart](case)).text(60, 12)

@@ -48,7 +48,8 @@ def test_no_source_unpickles_or_evaluates() -> None:
     banned = {"eval", "exec", "pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
     found = []
     for path in sorted((ROOT / "src" / "rollbook").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        code = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(code)) if any(word in code for word in banned) else ():
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name.partition(".")[0] for alias in node.names]

@@ -120,6 +120,7 @@ def command(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 Command = Callable[..., "subprocess.Popen[str]"]
 
 
+@pytest.mark.long
 def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp_path: Path) -> None:
     done = command("demo", "--seed", "1")
     out, err = done.communicate(timeout=600)
@@ -162,6 +163,8 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
     assert steps == sorted(set(steps)), "the curve goes back"
     assert steps[0] == 1024
     assert steps[-1] >= reached + 12_000
+    assert re.search(r"What to try next:(\n +\S*rollbook \w.*){3}", out)
+    assert {"collect", "update", "evaluate", "checkpoint"} <= set(book.timings().column("name").to_pylist())
 
 
 def test_resume_without_a_run_says_how_to_start_one(tmp_path: Path) -> None:

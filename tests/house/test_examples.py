@@ -37,6 +37,7 @@ def test_the_quick_start_in_the_readme_is_the_example() -> None:
     assert squeeze(example)[1:] == squeeze(block.group(1))
 
 
+@pytest.mark.long
 def test_the_cartpole_example_learns_and_records(tmp_path: Path) -> None:
     pytest.importorskip("gymnasium")
     printed = run_example("cartpole.py", tmp_path)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,9 +34,17 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
         ast.parse(code, str(page))
 
 
-@pytest.mark.parametrize("page", [p for p in OURS if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
-def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(page: Path, tmp_path: Path) -> None:
-    for time in ("first", "second"):
+def runs_of(pages: list[Path]) -> list[Any]:
+    """(page, how often it runs): the first page twice in `make test`, all pages twice in `make test-long`."""
+    first, *others = [page for page in pages if "```python\n" in page.read_text("utf-8")]
+    once = [pytest.param(page, 1, id=page.name) for page in others]
+    twice = [pytest.param(page, 2, id=f"{page.name}-twice", marks=pytest.mark.long) for page in others]
+    return [pytest.param(first, 2, id=first.name), *once, *twice]
+
+
+@pytest.mark.parametrize(("page", "times"), runs_of(OURS))
+def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(page: Path, times: int, tmp_path: Path) -> None:
+    for time in ("first", "second")[:times]:
         done = python(RUNNER, page, cwd=tmp_path)
         assert done.returncode == 0, f"{page.name}, the {time} time:\n{done.stderr}"
 

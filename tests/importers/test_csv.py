@@ -107,7 +107,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, 2**60), CELLS, CELLS), min_size=1, max_size=10))
 def test_what_a_csv_file_holds_is_what_is_read(tmp_path_factory: Any, lines: list[tuple[Any, ...]]) -> None:
     path = tmp_path_factory.mktemp("csv") / "table.csv"

@@ -466,7 +466,7 @@ def test_a_jax_tracer_is_refused_with_a_hint(open_writer: Open) -> None:
         log({"loss": JaxTracer(), "other": 1.0})
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.dictionaries(

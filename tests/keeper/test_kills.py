@@ -146,11 +146,9 @@ def test_after_both_were_killed_the_next_keeper_carries_on(
     assert bare_run.info()["status"] == "crashed"
 
 
-def test_a_hundred_killed_keepers_neither_lose_nor_repeat_a_row(make_run: Any, python: Any) -> None:
-    """Two threads log all the while; most keepers are killed between writing rows and noting that they did.
-
-    On a machine that is busy with other things it may be fewer than a hundred.
-    """
+@pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.long)])
+def test_many_killed_keepers_neither_lose_nor_repeat_a_row(kills: int, make_run: Any, python: Any) -> None:
+    """Two threads log all the while; most keepers are killed between writing rows and noting that they did."""
     from rollbook.seal.folder import seal
 
     run = make_run()
@@ -175,13 +173,11 @@ def test_a_hundred_killed_keepers_neither_lose_nor_repeat_a_row(make_run: Any, p
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
-    unnoted, noted, enough = 0, set(), time.monotonic() + 15
+    unnoted, noted = 0, set()
     try:
-        for kill in range(100):
-            if kill >= 30 and time.monotonic() > enough:
-                break
+        for kill in range(kills):
             allowed[0] += 200
-            if kill % 25 == 24:  # part of what the next keeper has to forward is in Parquet
+            if kill % 8 == 7:  # part of what the next keeper has to forward is in Parquet
                 seal(run.folder)
             before = run.keeper_file("cursors/Slow.json").get("position", {}).get("log/jsonl/metrics.jsonl", 0)
             keeper = python(KEEPER, run.folder)
@@ -200,8 +196,8 @@ def test_a_hundred_killed_keepers_neither_lose_nor_repeat_a_row(make_run: Any, p
         stop.set()
         for thread in threads:
             thread.join()
-    assert len(noted) > 3  # the lives did some of the work
-    assert unnoted > 5  # each of these would be repeated by a keeper that does not cut its output back
+    assert kills < 100 or len(noted) > 3  # the lives did some of the work
+    assert unnoted > kills // 20  # each of these would be repeated by a keeper that does not cut its output back
     run.writer.close()
     python(KEEPER, run.folder).wait(60)
     lines = run.lines()

@@ -253,7 +253,7 @@ def test_any_rows_read_back_as_they_were_live_and_sealed(tmp_path: Path) -> None
     run = open_run(tmp_path)
     reader, cursor, expected = JournalReader(str(run.folder)), {}, {}  # type: ignore[var-annotated]
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(suppress_health_check=list(HealthCheck), database=None)
     @given(rows=ROWS)
     def check(rows: list[dict[str, Any]]) -> None:
         reader.skip(cursor)

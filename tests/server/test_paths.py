@@ -81,7 +81,7 @@ def test_links_out_of_a_run_are_not_followed(thief: TestClient, path: str) -> No
     assert "log.txt" not in {entry["name"] for entry in thief.get(f"/api/runs/{run}/logs").json()["logs"]}
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(st.sampled_from(PIECES), min_size=1, max_size=6), joined=st.sampled_from(["/", "", "%2f", "\\"]))
 def test_no_path_leads_out(thief: TestClient, parts: list[str], joined: str) -> None:
     run = only_run(thief)

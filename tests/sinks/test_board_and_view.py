@@ -4,7 +4,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook import testing
@@ -139,7 +139,6 @@ def test_what_matters_most_is_kept_when_there_is_no_room():
     assert "and 58 more keys" in text[-1] or re.search(r"and \d+ more keys", text[-1])
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=20) | st.sampled_from(testing.HOSTILE), st.floats() | st.integers(), max_size=12),
     st.integers(20, 200),

@@ -132,7 +132,7 @@ def test_keys_named_like_the_first_columns_keep_their_values(write):
     }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.dictionaries(st.text(max_size=8), st.text(max_size=8), min_size=1, max_size=4), max_size=6))
 def test_any_text_comes_back_as_it_was(tmp_path_factory, rows):
     run = testing.some_run(tmp_path_factory.mktemp("csv"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import BadInput
@@ -132,7 +132,6 @@ def test_a_window_takes_its_own_past_alone() -> None:
     np.testing.assert_array_equal(biggest.values_RP[0], [2, 4, NAN, 9])
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.floats(-9, 9)), min_size=2, max_size=30),
     st.integers(0, 50),
@@ -221,7 +220,6 @@ def test_rolling_windows_shrink_at_the_start_and_pass_over_gaps() -> None:
     assert rolling_mean([], 3).tolist() == []
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=200), st.integers(1, 199), st.floats(0, 0.999))
 def test_smoothing_never_looks_ahead(values: list[float], until: int, weight: float) -> None:
     for function in (

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -150,7 +150,6 @@ def test_scores_nobody_decided_on_are_refused(bad: object) -> None:
 SEEDS = arrays(np.float64, st.integers(5, 12), elements=st.floats(-100, 100, width=32))
 
 
-@settings(deadline=None, max_examples=25)
 @given(SEEDS, st.sampled_from(["mean", "iqm", "median"]), st.floats(0.1, 10), st.floats(-50, 50))
 def test_units_and_origin_carry_over_to_the_ends(x: np.ndarray, statistic: str, scale: float, shift: float) -> None:
     one, other = (interval(v, statistic, rng=rng(3), draws=999) for v in (x, scale * x + shift))
@@ -269,7 +268,6 @@ def by_hand(scores: np.ndarray, counts: np.ndarray, statistic: str) -> np.ndarra
     return np.array([function(np.repeat(flat, row, axis=0), axis=0) for row in whole])
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.integers(1, 40), st.integers(1, 12), st.integers(1, 3), st.integers(0, 10**6),
     st.sampled_from(["plain", "ties", "ceiling", "outlier", "tiny"]),

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -86,7 +86,6 @@ def test_random_splits_come_near_to_all_of_them() -> None:
     assert drawn.p == pytest.approx(exact, abs=4 * math.sqrt(exact / 20_000) + 1e-4)
 
 
-@settings(deadline=None, max_examples=40)
 @given(ARMS, ARMS, st.floats(0.1, 10), st.floats(-50, 50))
 def test_p_values_depend_on_no_unit_order_or_side(a: np.ndarray, b: np.ndarray, scale: float, shift: float) -> None:
     if np.ptp(np.concatenate([a, b])) < 1e-2 or min(np.ptp(a), np.ptp(b)) < 1e-3:
@@ -201,7 +200,6 @@ def test_evidence_of_one_pair_by_hand() -> None:
     assert e_process([3.0, 3.0], [1.0, 1.0])[1] == pytest.approx(np.mean(gains))
 
 
-@settings(deadline=None, max_examples=30)
 @given(ARMS, ARMS, st.floats(0.01, 100))
 def test_evidence_does_not_depend_on_units_or_sides(a: np.ndarray, b: np.ndarray, scale: float) -> None:
     assert e_process(scale * a, scale * b) == pytest.approx(e_process(a, b), rel=1e-6)

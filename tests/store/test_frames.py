@@ -12,7 +12,7 @@ import sys
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import Damaged
@@ -26,7 +26,6 @@ PLAIN = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), PLAIN, max_size=5))
-@settings(max_examples=60, deadline=None)
 def test_plain_data_comes_back_as_it_went_in(payload: dict[str, object]) -> None:
     data, problems = encode(payload)
     assert problems == []
@@ -125,7 +124,6 @@ def test_structured_and_object_arrays_are_kept_as_lists() -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
 def test_random_bytes_are_refused_or_decoded_never_worse(data: bytes) -> None:
     try:
         assert isinstance(decode(data), dict)
@@ -134,7 +132,6 @@ def test_random_bytes_are_refused_or_decoded_never_worse(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_flipped_bit_is_refused_or_decoded_never_worse(data: st.DataObject) -> None:
     good = bytearray(encode({"table": "x", "n": 2, "columns": {"a": np.arange(2.0), "b": [1, 2**70]}})[0])
     at = data.draw(st.integers(0, len(good) * 8 - 1))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
@@ -96,7 +96,6 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(place: tuple[Any
 
 
 @given(ANYTHING, st.sampled_from([*PAGE, "unknown"]))
-@settings(max_examples=200, deadline=None)
 def test_whatever_stands_in_a_field_the_lives_can_be_followed(odd: Any, name: str) -> None:
     fields, problems = manifest.clean({**copy.deepcopy(PAGE), name: odd})
     assert isinstance(manifest.chain(fields), dict)

@@ -55,7 +55,7 @@ OPERATIONS = st.lists(
 
 
 @given(operations=OPERATIONS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_order_of_events_gives_every_row_once(
     operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
 ) -> None:

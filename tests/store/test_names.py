@@ -32,7 +32,7 @@ NAMES = st.lists(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(keys=st.lists(st.one_of(NAMES.map(lambda names: names[0]), st.sampled_from(STANDARD)), unique=True))
 def test_no_two_keys_come_to_one_column(keys: list[str]) -> None:
     assert len({value_name(key, STANDARD) for key in keys}) == len(keys)
@@ -43,7 +43,7 @@ def _rows(book: Book) -> dict[str, Any]:
     return {name: table[name].to_pylist() for name in table.column_names if name != "time"}
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(keys=NAMES, final=st.booleans())
 def test_live_rows_and_sealed_rows_of_odd_names_are_the_same(keys: list[str], final: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
