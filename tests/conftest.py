@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from rollbook.keeper import child
-from sealing_forks import SealingForks
+from sealing_forks import VARIABLE, forking, started_server
 
 try:
     import hypothesis
@@ -24,17 +23,18 @@ else:
 
 @pytest.fixture(autouse=True, scope="session")
 def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
-    """A run that is finished in a test's process is sealed by a fork; see sealing_forks."""
-    if os.name != "posix":
+    """A run that is finished is sealed by a fork; see sealing_forks."""
+    if not hasattr(os, "fork"):
         yield
         return
-    forks, start_child = SealingForks(), child.start_child
-
-    def start(command: Any, words: Any, log: Any) -> Any:
-        is_usual = "rollbook.keeper.sealing_child" in command[-1]
-        return forks.start(list(words), log) if is_usual else start_child(command, words, log)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "start_child", start)
+    with started_server() as variables, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child, "start_child", forking(child.start_child))
+        for name, value in variables.items():
+            patch.setenv(name, value)
         yield
-    forks.close()
+
+
+@pytest.fixture
+def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this test a sealing child is the process that it is outside of tests."""
+    monkeypatch.delenv(VARIABLE, raising=False)

@@ -21,6 +21,7 @@ from tortured import SLOTS, Progress
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="kills processes by the Linux rules"),
     pytest.mark.timeout(400),
+    pytest.mark.usefixtures("real_sealing_children"),
 ]
 
 KILLS = int(os.environ.get("ROLLBOOK_KILLS", "5"))

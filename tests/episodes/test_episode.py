@@ -44,10 +44,10 @@ class Task(gymnasium.Env[Any, Any]):
         return np.full((16, 16, 3), 40 * self.t, np.uint8)
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Any:
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Returns 3, 6, 0 and one episode that was left after a step."""
-    run = rollbook.init("p", "task", dir=tmp_path, sinks=[], keeper="inline")
+    run = rollbook.init("p", "task", dir=tmp_path_factory.mktemp("runs"), sinks=[], keeper="inline")
     env = RecordEpisodes(Task(), run.scope("train"), steps=True, video="first 2", clock="env_step")
     for action in (1, 2, 0):
         env.reset(seed=action)

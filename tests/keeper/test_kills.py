@@ -35,7 +35,10 @@ class Slow(Jsonl):
 Keeper(sys.argv[1], sinks=[Slow()]).run()
 """
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"),
+    pytest.mark.usefixtures("real_sealing_children"),
+]
 
 TRAINER = """
 import json, os, sys, time

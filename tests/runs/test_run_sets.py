@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.runs import results
 from rollbook.runs.groups import plan_path
@@ -88,9 +89,25 @@ def test_a_word_that_makes_no_number_is_an_error(runs: rollbook.RunSet, how: str
         runs.table(metrics={"test/return": how})
 
 
-@pytest.mark.parametrize("x", [None, "env_step", "time", "loss"])
 @pytest.mark.parametrize(
-    ("points", "start", "stop"), [(None, None, None), (7, None, None), (7, 500, 2500), (100, 0, 9e9)]
+    ("x", "points", "start", "stop"),
+    some_of(
+        [
+            (x, *stretch)
+            for x in (None, "env_step", "time", "loss")
+            for stretch in ((None, None, None), (7, None, None), (7, 500, 2500), (100, 0, 9e9))
+        ],
+        lambda case: (
+            case
+            in (
+                (None, None, None, None),
+                ("env_step", 7, 500, 2500),
+                ("time", 7, None, None),
+                ("loss", 100, 0, 9e9),
+                ("loss", 7, 500, 2500),
+            )
+        ),
+    ),
 )
 def test_series_of_a_set_are_those_of_its_books(
     runs: rollbook.RunSet, x: str | None, points: int | None, start: float | None, stop: float | None

@@ -1,23 +1,30 @@
 """Sealing children that need not import anything: forked from a process that has loaded what they use.
 
-Hundreds of tests finish a run in their own process, and each of them starts a child that seals. Almost all that such a
-child does is to load pyarrow. Here one process a worker has it loaded and forks the children; what a child gets (words,
+Hundreds of tests finish a run, and each of those starts a child that seals. Almost all that such a child does is to
+load pyarrow. Here one process has it loaded for all tests of a worker and forks the children; what a child gets (words,
 environment, folder, umask, log) and what it gives back (a process id, a status, its rows in Parquet) is the same.
-Keepers in processes of their own start theirs as they always do.
+
+Python processes that tests start, keepers among them, do so too: `started/sitecustomize.py` is on their path. The
+fixture `real_sealing_children` is for tests in which the child itself matters.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["SealingForks"]
+__all__ = ["VARIABLE", "forking", "started_server"]
+
+VARIABLE = "SEALING_FORKS"
+"""Names the socket of the process that forks, to all processes of a test."""
 
 LOADED = (
     "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader",
@@ -25,41 +32,59 @@ LOADED = (
 )  # fmt: skip
 
 
-class SealingForks:
-    """Starts sealing children; the process that forks them is started with the first."""
+@contextlib.contextmanager
+def started_server() -> Iterator[dict[str, str]]:
+    """A process that forks sealing children; the variables that tell other processes of it."""
+    with tempfile.TemporaryDirectory(prefix="forks-") as folder:
+        path = os.path.join(folder, "door")
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        door.bind(path)
+        door.listen(128)
+        server = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), str(door.fileno())],
+            pass_fds=[door.fileno()],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        door.close()
+        support = os.path.dirname(os.path.abspath(__file__))
+        paths = [os.path.join(support, "started"), support, os.environ.get("PYTHONPATH", "")]
+        yield {VARIABLE: path, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        server.communicate(timeout=60)  # it ends as its stdin does
 
-    def __init__(self) -> None:
-        self._server: subprocess.Popen[bytes] | None = None
-        self._door: socket.socket | None = None
-        self._lock = threading.Lock()
 
-    def start(self, words: list[str], log: Any) -> Child:
-        """A child that seals; `words` are those of `sys.argv[1:]`."""
-        with self._lock:
-            if self._door is None:
-                self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                command = [sys.executable, os.path.abspath(__file__), str(theirs.fileno())]
-                self._server = subprocess.Popen(
-                    command,
-                    pass_fds=[theirs.fileno()],
-                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-                theirs.close()
-        umask = os.umask(0)
-        os.umask(umask)
-        asked = {"words": words, "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask}
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            socket.send_fds(self._door, [json.dumps(asked).encode()], [theirs.fileno(), log.fileno()])
-        return Child(ours)
+def forking(start_child: Callable[..., Any]) -> Callable[..., Any]:
+    """`rollbook.keeper.child.start_child`, but forked where somebody here does so."""
 
-    def close(self) -> None:
-        """End the process that forks; children that are at work end by themselves."""
-        if self._door is not None and self._server is not None:
-            self._door.close()
-            self._server.wait(60)
+    def start(command: list[str], words: list[str], log: Any) -> Any:
+        if VARIABLE in os.environ and "rollbook.keeper.sealing_child" in command[-1]:
+            try:
+                return start_forked(list(words), log)
+            except OSError:  # the tests are over, this process is not
+                pass
+        return start_child(command, words, log)
+
+    return start
+
+
+def start_forked(words: list[str], log: Any) -> Child:
+    """A child that seals; `words` are those of its `sys.argv[1:]`.
+
+    Raises:
+      OSError: there is nobody here who forks them.
+    """
+    umask = os.umask(0)
+    os.umask(umask)
+    asked = {"words": words, "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask}
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(os.environ.get(VARIABLE, ""))
+        socket.send_fds(connection, [json.dumps(asked).encode()], [log.fileno()])
+        return Child(connection)
+    except OSError:
+        connection.close()
+        raise
 
 
 class Child:
@@ -97,12 +122,9 @@ class Child:
 
 
 def serve(door: socket.socket) -> None:
-    """Fork a child for each message, and tell its number and in the end its status."""
-    import importlib
+    """Fork a child for each connection, and tell its number and in the end its status; until stdin ends."""
     import selectors
 
-    for name in LOADED:
-        importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ended, wakeup = socket.socketpair()
     for end in (ended, wakeup):
@@ -111,10 +133,12 @@ def serve(door: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: dict[int, socket.socket] = {}
     selector = selectors.DefaultSelector()
-    selector.register(door, selectors.EVENT_READ)
-    selector.register(ended, selectors.EVENT_READ)
+    for source in (sys.stdin, ended, door):
+        selector.register(source, selectors.EVENT_READ)
     while True:
         ready = {key.fileobj for key, _ in selector.select()}
+        if sys.stdin in ready:
+            return
         if ended in ready:
             ended.recv(4096)
             while waiting:
@@ -124,16 +148,26 @@ def serve(door: socket.socket) -> None:
                 with waiting.pop(pid) as answers:
                     tell(answers, os.waitstatus_to_exitcode(status))
         if door in ready:
-            message, descriptors, _flags, _address = socket.recv_fds(door, 1 << 20, 2)
-            if not message:
-                return
-            answers, log = socket.socket(fileno=descriptors[0]), descriptors[1]
-            pid = os.fork()
-            if not pid:
-                be_child(json.loads(message), log)
-            os.close(log)
-            waiting[pid] = answers
-            tell(answers, pid)
+            answers, _address = door.accept()
+            answers.settimeout(10)  # somebody may have been killed in between
+            with contextlib.suppress(OSError):
+                message, descriptors, _flags, _address = socket.recv_fds(answers, 1 << 20, 1)
+                if message:
+                    waiting[fork(json.loads(message), descriptors[0])] = answers
+                    tell(answers, list(waiting)[-1])
+
+
+def fork(asked: dict[str, Any], log: int) -> int:
+    """Fork a child; its number."""
+    import importlib
+
+    for name in LOADED:
+        importlib.import_module(name)
+    pid = os.fork()
+    if not pid:
+        be_child(asked, log)
+    os.close(log)
+    return pid
 
 
 def tell(answers: socket.socket, number: int) -> None:
