@@ -19,9 +19,10 @@ import pytest
 
 import rollbook
 
-GROUPS = ("main",)
+GROUPS = ("main", "lightzero")
 
 HERE = Path(__file__).parent
+GROUP = os.environ.get("ROLLBOOK_FRAMEWORK_GROUP") or "main"
 PLACE = os.environ.get("ROLLBOOK_UPSTREAM", "")
 
 
@@ -31,6 +32,7 @@ class Suite:
 
     Attributes:
       files: below the folder of the checkout.
+      group: the environment that it needs.
       differences: pattern of a test's name -> why it comes out otherwise with ours.
       missing: pattern -> what the environment lacks; such a test fails with upstream's own code as well.
       compat: whether outputs are made as upstream's, faults included.
@@ -39,6 +41,7 @@ class Suite:
 
     project: str
     files: tuple[str, ...]
+    group: str = "main"
     differences: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     flaky: dict[str, str] = field(default_factory=dict)
@@ -85,6 +88,21 @@ SUITES = {
             r"test_unique_id_with_flag": "no absl flag is defined: Acme's own is read where Acme defined it",
         },
     ),
+    "DI-engine": Suite(
+        "DI-engine",
+        (
+            "ding/utils/tests/test_log_helper.py",
+            "ding/utils/tests/test_log_writer_helper.py",
+            "ding/framework/middleware/tests/test_logger.py",
+            *(f"ding/worker/learner/tests/test_{name}.py" for name in ("base_learner", "learner_hook")),
+            *(
+                f"ding/worker/collector/tests/test_{name}.py"
+                for name in ("metric_serial_evaluator", "base_serial_collector", "sample_serial_collector")
+            ),
+            "ding/worker/collector/tests/test_episode_serial_collector.py",
+        ),
+        group="lightzero",
+    ),
     "tensorboardX": Suite(
         "tensorboardX",
         tuple(
@@ -125,7 +143,7 @@ def outcomes(suite: Suite, place: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", list(SUITES))
+@pytest.mark.parametrize("name", [name for name, suite in SUITES.items() if suite.group == GROUP])
 def test_the_frameworks_own_tests_pass_with_ours_but_for_the_differences_listed(
     name: str, own_place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import pkgutil
 import sys
@@ -127,7 +128,25 @@ def acme() -> None:
     flags.FLAGS(["tests"])
 
 
+def di_engine() -> None:
+    for package in ("ding.utils", "ding.worker", "ding.framework"):
+        load_all(package)
+    from ding.framework.middleware.functional import logger
+    from ding.utils import log_helper
+
+    from rollbook.adapters import lightzero as ours
+
+    names = ("build_logger", "pretty_print", "get_tabulate_vars", "get_tabulate_vars_hor")
+    pairs: dict[Any, Any] = {getattr(log_helper, name, None): getattr(ours, name) for name in names}
+    pairs.pop(None, None)
+    replace("ding", {**pairs, logger.online_logger: ours.online_logger})
+    assert log_helper.build_logger is ours.build_logger
+    if importlib.util.find_spec("wandb") is None:  # the file imports it for the tests of another logger
+        sys.modules["wandb"] = types.ModuleType("wandb")
+
+
 SWAPS = {
+    "DI-engine": di_engine,
     "stable-baselines3": stable_baselines3,
     "tianshou": tianshou,
     "tensorboardX": tensorboardx,

@@ -317,6 +317,21 @@ def test_a_resumed_experiment_goes_on_with_its_totals_its_best_and_its_event_fil
     assert found["collector_iter/reward_mean"] == [(100, 1.0), (200, 1.0)]
 
 
+def test_the_best_score_is_that_of_the_checkpoints_that_are_there(tmp_path: Path) -> None:
+    """A score of which no model was kept, or whose model was lost, must not keep a better model from being saved."""
+    with rollbook.init("p", "mine", dir=tmp_path, sinks=[], keeper="inline") as run:
+        evaluator = EvaluatorLog(run)
+        assert evaluator.best == float("-inf")
+        for score in (13.0, 4.0):
+            with evaluator.evaluating():
+                evaluator.episode(score, 3)
+            evaluator.report(1, 1)
+            assert evaluator.best == 13.0  # nothing is saved: the evaluations themselves count
+        run.save_checkpoint({"w": 1.0}, score=9.0)
+        assert evaluator.best == EvaluatorLog(run).best == 9.0
+        assert run.summary["evaluator/best_reward_mean"] == 13.0
+
+
 def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_abandoned(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}

@@ -48,9 +48,6 @@ class EvaluatorLog:
       instance_name: the component: names its folder, its keys and its tags.
       eval_freq: training iterations between evaluations, for `should_eval`.
       clock: seconds that never step back.
-
-    Attributes:
-      best: the best score so far, over all lives of the run and all its checkpoints; -inf before the first.
     """
 
     def __init__(
@@ -67,7 +64,20 @@ class EvaluatorLog:
         self._episodes: list[dict[str, Any]] = []
         self._seconds = 0.0
         self._last_iter: int | None = None
-        self.best = self.experiment.best_score(instance_name)
+
+    @property
+    def best(self) -> float:
+        """The best score among the checkpoints that are there, over all lives of the run; -inf before the first.
+
+        Where no checkpoint has a score, that of all evaluations.
+        """
+        score = self.experiment.run.checkpoints.best_score
+        return self._said_best() if score is None else score
+
+    def _said_best(self) -> float:
+        """The best score in the summary, whether or not its model was kept; -inf without one."""
+        score = self.experiment.run.summary.get(f"{self.instance_name}/best_reward_mean")
+        return float(score) if isinstance(score, (int, float)) else float("-inf")
 
     def should_eval(self, train_iter: int) -> bool:
         """Whether an evaluation is due: at first, and then every `eval_freq` iterations. True moves the mark."""
@@ -135,8 +145,7 @@ class EvaluatorLog:
         fields = {**self._fields(train_iter, self._ckpt_name(train_iter, checkpoint, save)), **(more or {})}
         self._episodes = []
         mean = fields["reward_mean"]
-        if mean > self.best:
-            self.best = mean
+        if mean > self._said_best():
             self.experiment.run.summary[f"{self.instance_name}/best_reward_mean"] = mean
         self.experiment.text(self.instance_name).table(get_tabulate_vars_hor(fields, compat=self.experiment.compat))
         skip = ("train_iter", "ckpt_name", "each_reward")

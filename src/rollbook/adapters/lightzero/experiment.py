@@ -130,11 +130,6 @@ class Experiment:
             return None
         return newest[0] if newest is not None else None
 
-    def best_score(self, instance: str) -> float:
-        """The best score of all lives of the run, of its checkpoints and of the evaluator `instance`; -inf without."""
-        known = [self.run.summary.get(f"{instance}/best_reward_mean"), self.run.checkpoints.best_score]
-        return max((float(score) for score in known if isinstance(score, (int, float))), default=float("-inf"))
-
     def episodes_before(self, instance: str) -> tuple[int, int]:
         """How many episodes of a component earlier lives of the run wrote, and their steps."""
         if not self.run.resumed:
