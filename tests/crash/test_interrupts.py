@@ -350,6 +350,31 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     say(capsys, verb, interrupts, rows)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_the_runs_own_thread_logs_as_a_life_begins_lets_no_row_stay(
+    open_run: Callable[[], Any], when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ten-second row, just as a restore begins a new life: what is logged next is abandoned by the next restore."""
+    run = open_run()
+    run.log({"i": 0}, env_step=0)
+    run.save_checkpoint({"w": [1.0]})
+    ticker, begin = run._parts.ticker, run.writer.begin_attempt
+
+    def beside(number: int) -> None:
+        if when == "after":
+            begin(number)
+        ticker._cost_due = 0.0
+        ticker._own_cost()
+        if when == "before":
+            begin(number)
+
+    monkeypatch.setattr(type(run.writer), "begin_attempt", lambda _writer, number: beside(number))
+    for i in (1, 2, 3):
+        run.log({"i": i}, env_step=1)
+        run.restore()
+        assert run.book.metrics(["i"])["i"].to_pylist() == [0]
+
+
 class SealedAtOnce:
     """A sealing process that has already done its work."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import get_ident
 
 from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
@@ -72,9 +73,9 @@ class Run(Scope):
         self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
         self.config_changed = True
         self.page_due = False
-        # Rows of this life that are no part of training (marks, texts such as what an environment is, what rollbook
-        # says about itself): a program that was only starting up when it went back has lived no life of its own.
-        self.asides = 0
+        # Rows of this life that are no part of training (marks, texts such as what an environment is), by thread: a
+        # program that was only starting up when it went back has lived no life of its own.
+        self._asides: dict[int, int] = {}
         self._troubles_seen: tuple[int, dict[str, int]] = (0, {})
         self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
         self._summary_words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
@@ -358,11 +359,11 @@ class Run(Scope):
         former = self._attempt_entry() or manifest.newest(self.about)
         # An exception of others may have come as a new life began.
         moved = self.writer.main and former.get("writer") != self.writer.id
-        if moved or self.writer.rows_written() > self.asides or parent >= self.attempt:
+        if moved or self.has_training_rows() or parent >= self.attempt:
             manifest.close_origin(self.about)
             former.update(ended=time.time(), status="rewound")
             number = max(manifest.newest(self.about)["n"], self.attempt) + 1
-            self.asides = 0
+            self._asides = {}
             own = {name: value for name, value in former.items() if name != "origin"}
             entry = {**own, "n": number, "started": time.time(), "ended": None, "status": "running"}
             entry |= {"parent": parent, "cut": cut, "checkpoint": checkpoint}
@@ -374,11 +375,22 @@ class Run(Scope):
         self._attempt_entry().update(parent=parent, cut=cut, checkpoint=checkpoint)
         self._rewound(parent, cut, checkpoint)
 
+    def write_aside(self, payload: dict[str, Any]) -> int:
+        """Write a frame that is no part of training; its number as `Writer.frame` gives it."""
+        asides, thread = self._asides, get_ident()
+        seq = self.writer.frame(payload)
+        if seq:  # last: one that is missing is an attempt more, one too many would let rows stay
+            asides[thread] = asides.get(thread, 0) + 1
+        return seq
+
+    def has_training_rows(self) -> bool:
+        """Whether this life has written anything beside asides."""
+        return self.writer.rows_written() > sum(list(self._asides.values()))
+
     def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
         self.write_about()  # first: who sees the mark finds the cut
         self.turns += 1
-        self.writer.frame({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
-        self.asides += 1  # last: one that is missing is an attempt more, one too many would let rows stay
+        self.write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         try:
             self._refill_stores()
         except Exception as err:
@@ -535,8 +547,7 @@ class Run(Scope):
         self._summary_said.update(values)
         for key in gone:
             self._summary_said.pop(key, None)
-        self.writer.frame({"mark": "summary", "values": values, "gone": gone})
-        self.asides += 1
+        self.write_aside({"mark": "summary", "values": values, "gone": gone})
         now = time.time_ns()
         self._summary_words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
         if not self.writer.main:

@@ -36,7 +36,8 @@ _INTERNAL = frozenset(
     (
         *("about", "address", "config_changed", "count", "media", "open_scope", "samples", "scope_name", "store_of"),
         *(
-            "asides",
+            "write_aside",
+            "has_training_rows",
             "episodes_before",
             "episodes_of",
             "era",
@@ -184,9 +185,7 @@ class Scope:
                 payload["clock_columns"] = self._columns(table, clock_columns, n) if n != 1 else dict(clock_columns)
             if time_column is not None and (n == 1 or self._columns(table, {"time": time_column}, n)):
                 payload["time_column"] = time_column
-            if table == "text":
-                self.run.asides += 1
-            return self.run.writer.frame(payload)
+            return self.run.write_aside(payload) if table == "text" else self.run.writer.frame(payload)
         except LoggingFailed:
             raise
         except Exception as err:

@@ -128,10 +128,13 @@ class Ticker(threading.Thread):
             return
         self._cost_due = moment + 10.0
         writer = self._run.writer
-        rows = writer.rows_written()
-        if rows and not writer.closed:  # the last round comes after the end
-            cost = {"seconds": writer.seconds_spent(), "rows": rows, "refused": sum(writer.bill.counts.values())}
+        # The last round comes after the end; and before anything was logged there is nothing to tell.
+        if self._run.has_training_rows() and not writer.closed:
+            cost = {
+                "seconds": writer.seconds_spent(),
+                "rows": writer.rows_written(),
+                "refused": sum(writer.bill.counts.values()),
+            }
             if row_ns := writer.row_cost_ns():
                 cost["row_microseconds"] = row_ns / 1e3
-            self._run.asides += 1
             self._log(cost)
