@@ -40,7 +40,7 @@ FRAMES = 90
 TICKS = os.sysconf("SC_CLK_TCK")
 
 DRAWN = """many => [...document.querySelectorAll('.chart .plotarea .clip canvas')].filter(canvas => {
-    if (canvas.width < 2) return false;
+    if (canvas.width < 2 || !canvas.closest('.plotarea').dataset.drawn) return false;
     const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
     for (let i = 3; i < data.length; i += 4) if (data[i] > 0) return true;
     return false;
@@ -310,6 +310,9 @@ def gestures(folder: Path, note: str, parts: list[str]) -> Iterator[Line]:
         page.mouse.move(x, y)
         if "frames" in parts:
             for name, act in (("zoom", WHEEL), ("pan", PAN)):
+                if act is PAN:
+                    page.evaluate(CLOSER, [6, x, y])
+                    page.wait_for_timeout(2500)
                 before, begun = tab.cpu(), time.perf_counter()
                 frames = page.evaluate(act, [FRAMES, x, y])
                 spent, lasted = tab.cpu() - before, time.perf_counter() - begun
@@ -350,12 +353,11 @@ WHEEL = (
     return frames;
 }"""
 )
+CLOSER = "async ([frames, x, y]) => {" + _HAND + "for (let n = 0; n < frames; n++) { wheel(-60); await next(); } }"
 PAN = (
     "async ([frames, x, y]) => {"
     + _HAND
     + """
-    for (let i = 0; i < 6; i++) { wheel(-60); await next(); }
-    await new Promise(done => setTimeout(done, 900));
     const say = (kind, dx) => area.dispatchEvent(
         new PointerEvent(kind, {...at, clientX: x + dx, shiftKey: true, button: 0, buttons: 1, pointerId: 1}));
     area.setPointerCapture = () => undefined;

@@ -8,7 +8,7 @@ import { drawXTexts } from "./draw.ts";
 import type { Hub } from "./hub.ts";
 import type { Line } from "./model.ts";
 import { palette } from "./palette.ts";
-import { fit } from "./plot.ts";
+import { fit } from "./canvas.ts";
 
 const ROW = 14;
 const LEFT = 90;

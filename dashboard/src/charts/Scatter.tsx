@@ -5,7 +5,7 @@ import { ground } from "../state/theme.ts";
 import { drawAxes } from "./draw.ts";
 import { project, type Axes, type AxisKind, type Box } from "./model.ts";
 import { palette } from "./palette.ts";
-import { fit } from "./plot.ts";
+import { fit } from "./canvas.ts";
 
 export interface ScatterProps {
   label: string;

@@ -7,7 +7,7 @@ import { ground } from "../state/theme.ts";
 import { drawAxes } from "./draw.ts";
 import { project, type Axes, type AxisKind } from "./model.ts";
 import { palette } from "./palette.ts";
-import { fit } from "./plot.ts";
+import { fit } from "./canvas.ts";
 import { place } from "./Tip.tsx";
 
 export interface Layer {

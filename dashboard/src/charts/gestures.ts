@@ -54,7 +54,7 @@ export function hold(plot: Plot): () => void {
         zone.style.width = `${(b - a) * width}px`;
       }
     }
-    const view = hub.current();
+    const view = start?.pans === true ? null : hub.current(); // what lies under a hand that pans stays what it is
     hub.point(view && share >= -0.01 && share <= 1.01 ? hub.between(view, Math.max(0, Math.min(1, share))) : null, plot);
   };
 

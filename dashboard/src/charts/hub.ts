@@ -20,6 +20,7 @@ export interface Follower {
 
 const REST = 110;
 const ANEW = 6; // frames
+const OTHERS = 2; // frames
 
 export class Hub {
   /** What is shown at rest; null is the whole range. Pages read and write it (the address, the server's rows). */
@@ -129,9 +130,10 @@ export class Hub {
     if (this.now === null) return;
     this.frames++;
     // The chart in the hand is drawn anew every few frames and stretched like the others in between: drawing ten runs
-    // costs more than a frame has.
+    // costs more than a frame has. The others follow in every second one: eyes are on the chart in the hand.
     const fresh = this.frames % ANEW === 0;
-    for (const follower of this.followers) if (follower.visible()) follower.show(this.now, fresh && follower === this.moved);
+    const all = this.frames % OTHERS === 0 || this.moved === null;
+    for (const follower of this.followers) if (follower.visible() && (all || follower === this.moved)) follower.show(this.now, fresh && follower === this.moved);
   }
 
   private settle(): void {

@@ -2,6 +2,7 @@
 
 import { yRange, type Range } from "../data/range.ts";
 import { valueAt } from "../data/lines.ts";
+import { copyOf, fit } from "./canvas.ts";
 import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
 import { hold } from "./gestures.ts";
 import type { Follower, Hub, View } from "./hub.ts";
@@ -49,6 +50,8 @@ export class Plot implements Follower {
   private onScreen = true;
   private inSight = true;
   private stale = false;
+  /** A copy of the exact drawing, as long as a hand moves. */
+  private still: OffscreenCanvas | null = null;
   private emptied: ReturnType<typeof setTimeout> | undefined;
   private readonly drop: (() => void)[] = [];
 
@@ -163,6 +166,7 @@ export class Plot implements Follower {
 
   private see(now: boolean): void {
     this.onScreen = now;
+    this.root.classList.toggle("away", !now); // every canvas on the page costs in every frame, seen or not
     if (now && this.stale) this.redraw();
   }
 
@@ -195,7 +199,7 @@ export class Plot implements Follower {
     const width = this.box.right - this.box.left;
     this.clip.style.left = `${this.box.left}px`;
     this.clip.style.width = `${width}px`;
-    this.curves.style.transform = "";
+    this.still = null;
     const pen = fit(this.curves, width, this.size.height);
     pen.translate(-this.box.left, 0);
     drawLines(pen, lines, this.data.marks, axes, this.box, this.look);
@@ -209,12 +213,20 @@ export class Plot implements Follower {
     this.root.dataset["drawn"] = [x0, x1, y0, y1, left, right, top, bottom].join(" ");
   }
 
+  /** The picture of the last exact drawing, stretched: painted, since to move a canvas has the browser order its layers anew. */
   private stretch(view: View): void {
     const old = this.drawn as View;
     const box = { left: 0, right: this.box.right - this.box.left, top: 0, bottom: 1 };
     const at = project(this.axes(view), box);
     const [a, b] = [at.px(this.data.xLog ? Math.max(old.x0, old.x1 * 1e-6) : old.x0), at.px(old.x1)];
-    this.curves.style.transform = `translateX(${a}px) scaleX(${(b - a) / box.right})`;
+    const { curves } = this;
+    this.still ??= copyOf(curves);
+    const pen = curves.getContext("2d") as CanvasRenderingContext2D;
+    const ratio = curves.width / box.right;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.imageSmoothingEnabled = false;
+    pen.clearRect(0, 0, curves.width, curves.height);
+    pen.drawImage(this.still, a * ratio, 0, (b - a) * ratio, curves.height);
     this.drawTexts(this.axes(view));
   }
 
@@ -279,21 +291,4 @@ function lastIn(line: Line, x1: number): number {
   const y = line.smooth ?? line.y;
   for (let i = line.x.length - 1; i >= 0; i--) if ((line.x[i] as number) <= x1 && Number.isFinite(y[i] as number)) return y[i] as number;
   return NaN;
-}
-
-/** A canvas of this size in CSS pixels, sharp on any screen, cleared. */
-export function fit(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const ratio = Math.min(3, devicePixelRatio || 1);
-  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
-  if (canvas.width !== w || canvas.height !== h) {
-    canvas.width = w;
-    canvas.height = h;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const pen = canvas.getContext("2d") as CanvasRenderingContext2D;
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.globalAlpha = 1;
-  pen.clearRect(0, 0, width + 1, height + 1);
-  return pen;
 }

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Span, Timeline } from "../../api/names.ts";
-import { fit } from "../../charts/plot.ts";
+import { fit } from "../../charts/canvas.ts";
 import { palette } from "../../charts/palette.ts";
 import { clock, seconds } from "../../data/numbers.ts";
 import { duration } from "../../data/ticks.ts";
