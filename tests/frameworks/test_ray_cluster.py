@@ -24,6 +24,7 @@ from rollbook.book.book import Book  # noqa: E402
 from rollbook.cluster.ray import Address, address  # noqa: E402
 from rollbook.files import read_json  # noqa: E402
 from rollbook.journal.liveness import HOST_VARIABLE, is_alive  # noqa: E402
+from rollbook.remote import backlog  # noqa: E402
 from rollbook.repair.joining import join  # noqa: E402
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
@@ -234,3 +235,95 @@ def test_a_table_of_many_runs_is_a_dataset(nodes: dict[str, Any], tmp_path: Path
     data = three_runs(tmp_path).to_ray("metrics")
     rows = [row for row in data.take_all() if row["loss"] is not None]
     assert sorted((row["run_seed"], row["loss"]) for row in rows) == [(s, float(i)) for s in range(3) for i in range(4)]
+
+
+def test_a_part_that_a_node_kept_is_shipped_and_read_as_one_run(nodes: dict[str, Any], roots: Path) -> None:
+    store = f"file://{roots / 'store'}"
+    run = rollbook.init("ant", "shipped", dir=roots / "home", sinks=[], remote=store)
+    run.log({"loss": 1.0}, env_step=0)
+    told = address(run)
+    unseen = Address("/folders/of/another/host" + told.folder, told.nonce, told.page)
+    actor = Sampler.options(resources={"near": 1}, max_restarts=0).remote(unseen, "near")
+    assert ray.get(actor.sample.remote(0, 400)) == 400
+    _pid, _writer, part = ray.get(actor.about.remote())
+    assert Path(part) == roots / "near" / "ant" / run.folder.name
+    ray.kill(actor)
+    run.finish()
+    wait_until(lambda: all(_is_shipped(folder) for folder in (part, str(run.folder))), 120)
+    book = rollbook.open(store).one("ant/shipped")
+    assert rows_of(book, "near") == [float(i) for i in range(400)]
+    assert {writer["host"] for writer in book.writers} >= {"near", os.uname().nodename}
+    assert book.status == "finished"
+
+
+def _is_shipped(folder: str) -> bool:
+    said = backlog(folder) or {}
+    return bool(said.get("done") and said.get("final"))
+
+
+def test_workers_of_ray_train_write_one_run(nodes: dict[str, Any], roots: Path, tmp_path: Path) -> None:
+    train = pytest.importorskip("ray.train")
+    trainers = pytest.importorskip("ray.train.v2.api.data_parallel_trainer")
+    run = rollbook.init("ant", "train", dir=roots / "home", sinks=[])
+
+    def work(config: dict[str, Any]) -> None:
+        rank = train.get_context().get_world_rank()
+        with config["told"].writer() as own:
+            for i in range(50):
+                own.log({f"rank{rank}/x": float(i)}, env_step=i)
+
+    scaling = train.ScalingConfig(num_workers=2, resources_per_worker={"CPU": 1, "near": 1})
+    place = train.RunConfig(name="exp", storage_path=str(tmp_path / "ray"))
+    trainers.DataParallelTrainer(
+        work, train_loop_config={"told": address(run)}, scaling_config=scaling, run_config=place
+    ).fit()
+    run.finish()
+    book = Book(run.folder)
+    for rank in (0, 1):
+        assert rows_of(book, f"rank{rank}") == [float(i) for i in range(50)]
+    assert [writer["host"] for writer in book.writers].count("near") == 2
+
+
+def trial(config: dict[str, Any]) -> None:
+    run = rollbook.init("ant", f"trial{config['x']}", dir=config["root"], sinks=[])
+    for i in range(20):
+        run.log({"score": float(config["x"] * i)}, env_step=i)
+    run.finish()
+
+
+def test_trials_of_tune_on_another_node_are_runs_of_that_host(
+    nodes: dict[str, Any], roots: Path, tmp_path: Path
+) -> None:
+    from ray import tune
+
+    tuner = tune.Tuner(
+        tune.with_resources(trial, {"CPU": 1, "near": 1}),
+        param_space={"x": tune.grid_search([1, 2, 3]), "root": str(roots / "trials")},
+        run_config=tune.RunConfig(name="exp", storage_path=str(tmp_path / "ray"), verbose=0),
+    )
+    assert not [found.error for found in tuner.fit() if found.error is not None]
+    books = list(rollbook.open(roots / "trials"))
+    assert sorted(book.series("score", x="env_step").mean[-1] for book in books) == [19.0, 38.0, 57.0]
+    assert {book.status for book in books} == {"finished"}
+    assert {writer["host"] for book in books for writer in book.writers if writer["main"]} == {"near"}
+
+
+def test_environment_runners_of_rllib_on_another_node_record_their_episodes(nodes: dict[str, Any], roots: Path) -> None:
+    ppo = pytest.importorskip("ray.rllib.algorithms.ppo")
+    from rollbook.adapters import rllib
+
+    algorithm = (
+        ppo.PPOConfig()
+        .environment("CartPole-v1")
+        .env_runners(num_env_runners=2, rollout_fragment_length=64, custom_resources_per_env_runner={"near": 1})
+        .training(train_batch_size=128, minibatch_size=64, num_epochs=1)
+        .rl_module(model_config={"fcnet_hiddens": [8]})
+        .callbacks(rllib.callbacks(roots / "rllib", project="pole"))
+        .build_algo()
+    )
+    results = [algorithm.train() for _ in range(3)]
+    algorithm.stop()
+    (book,) = rollbook.open(roots / "rllib")
+    done = [row for row in book.episodes().to_pylist() if row["complete"]]
+    assert len(done) == sum(result["env_runners"]["num_episodes"] for result in results)
+    assert {writer["host"] for writer in book.writers} == {os.uname().nodename, "near"}
