@@ -17,7 +17,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, reading, samples
+from benchmarks import datasets, episodes, harness, reading, samples, scale
 from benchmarks.loggers import MODULES
 from benchmarks.rows import ROWS, Context, Line
 
@@ -25,8 +25,8 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
-TABLE |= {"D": datasets.rows, "E": episodes.rows, "S": samples.rows}
-"""Rows of the table by name: the recorder's by number, exports, episodes, samples."""
+TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "S": samples.rows}
+"""Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, samples."""
 
 
 def main() -> None:

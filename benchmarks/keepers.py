@@ -99,7 +99,7 @@ class Keepers:
         self.rows += rows
 
     def kill(self) -> float:
-        """Kill the one keeper; seconds until all runs are kept again. The first run starts another, as its tick does."""
+        """Kill the one keeper; seconds until all are kept again. The first run starts another, as its tick does."""
         (former,) = self.pids()
         os.kill(former, signal.SIGKILL)
         began = time.perf_counter()

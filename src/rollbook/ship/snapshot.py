@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -28,6 +29,8 @@ __all__ = ["Snapshots", "another_name"]
 
 _LARGE = 32 * 1024 * 1024
 """Files beyond this are read as they are put, and looked at again afterwards."""
+
+_SETTLED_NS = 2_000_000_000
 
 _SKIPPED = frozenset({"page.lock", "keeper", "journal", "aside"})
 _OTHERS = ("ckpt", "media")
@@ -141,7 +144,7 @@ class Snapshots:
             return None
         covers = tuple((table, str(w), int(lane), str(g), int(a), int(b)) for w, lane, g, a, b in more["covers"])
         return LocalFile(
-            relative, size, sha, partial(_content, path, size, sha), covers, int(more["footer"]),
+            relative, size, sha, self._content(relative, path), covers, int(more["footer"]),
             cut=partial(self._cut, path, table),
         )  # fmt: skip
 
@@ -163,7 +166,7 @@ class Snapshots:
                 size, sha, _ = self._checked(path, None)
             except (OSError, Damaged):
                 continue
-            yield LocalFile(relative, size, sha, partial(_content, path, size, sha))
+            yield LocalFile(relative, size, sha, self._content(relative, path))
 
     def _plain_paths(self) -> Iterator[str]:
         with os.scandir(self.run) as entries:
@@ -200,13 +203,17 @@ class Snapshots:
 
     # -- checksums
 
+    def _content(self, relative: str, path: str) -> Callable[[], Any]:
+        stamp, sha, _ = self._seen[relative]
+        return partial(_content, path, str(sha), list(stamp))
+
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self.run).replace(os.sep, "/")
 
     def _checked(self, path: str, more: Callable[[str], Any] | None) -> tuple[int, str, Any]:
         """(size, sha256, more(path)) of a file, from memory if it is the same file still."""
         about = os.stat(path)
-        stamp = [about.st_size, about.st_mtime_ns, about.st_ino]
+        stamp = _stamp(about)
         relative = self._relative(path)
         known = self._known.get(relative)
         if not (isinstance(known, list) and len(known) == 3 and known[0] == stamp):
@@ -244,17 +251,28 @@ def _facts_of_part(path: str) -> Any:
     return {"covers": covers, "footer": footer}
 
 
-def _content(path: str, size: int, sha: str) -> Any:
-    """The content of a file that is still what its checksum says; the path of a large one."""
-    if size > _LARGE:
+def _content(path: str, sha: str, stamp: list[int]) -> Any:
+    """The content of a file that is still what its checksum says; the path of a large one. Where nothing has touched
+    the file, lately or since it was looked at, the checksum is not worked out again."""
+    if stamp[0] > _LARGE:
         with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != sha:
+            if not _is_untouched(path, stamp) and hashlib.file_digest(file, "sha256").hexdigest() != sha:
                 raise LookAgain(path)
         return path
     data = read_regular(path)
-    if hashlib.sha256(data).hexdigest() != sha:
+    if not (_is_untouched(path, stamp) and len(data) == stamp[0]) and hashlib.sha256(data).hexdigest() != sha:
         raise LookAgain(path)
     return data
+
+
+def _is_untouched(path: str, stamp: list[int]) -> bool:
+    about = os.stat(path)
+    same = _stamp(about) == stamp
+    return same and time.time_ns() - about.st_mtime_ns > _SETTLED_NS  # a change after this one would show
+
+
+def _stamp(about: os.stat_result) -> list[int]:
+    return [about.st_size, about.st_mtime_ns, about.st_ino]
 
 
 def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed: bool = False) -> LocalFile:
