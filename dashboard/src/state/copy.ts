@@ -34,7 +34,12 @@ export class Copy implements Source {
     return { ...all, rows: rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)), rows_total: rows.length, offset: query.offset ?? 0 };
   };
   columns = () => this.json<api.ColumnsAnswer>("columns.json");
-  keys: Source["keys"] = (runs) => this.json(runs.length === 1 ? `keys/${part(runs[0] as string)}.json` : "keys.json");
+  keys: Source["keys"] = async (runs) => {
+    if (runs.length === 1) return this.json(`keys/${part(runs[0] as string)}.json`);
+    const [all, ...held] = await Promise.all([this.json<api.KeysAnswer>("keys.json"), ...runs.map((run) => this.json<SeriesIndex>(`series/${part(run)}/index.json`))]);
+    const counted = all.keys.map((one) => ({ ...one, runs: held.filter((index) => Object.hasOwn(index, one.key)).length }));
+    return { ...all, keys: counted.filter((one) => one.runs > 0) };
+  };
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {
     for (const key of query.keys) {

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -300,7 +301,7 @@ class _Copy:
         index: list[dict[str, Any]] = []
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
-            common = self._common_keys([self._hall.row(run) for group in groups for run in group.runs])
+            common = self._telling([run for group in groups for run in group.runs])
             for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
                 name = f"{len(index)}.json"
                 ask = CompareAsk(groups=groups, key=key)
@@ -314,6 +315,18 @@ class _Copy:
                 self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._hall, ask))  # type: ignore[misc]
                 index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
         self._json("compare/index.json", lambda: index)
+
+    def _telling(self, runs: list[str]) -> list[str]:
+        """The keys by which the page compares first: scores of tests, other scores, those that most runs have."""
+        have = Counter(key for run in runs for key in self._keys_of(run) if not key.startswith(("rollbook/", "host/")))
+        tests, scores = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
+        spread = re.compile(r"(std|sd|min|max|length|seconds)$")
+
+        def rank(key: str) -> tuple[bool, bool, bool, int, str]:
+            scored = scores.search(key) is not None and spread.search(key) is None
+            return not (scored and tests.match(key)), not scored, not key.endswith("return"), -have[key], key
+
+        return sorted(have, key=rank)
 
     def _keys_of(self, run: str) -> list[str]:
         """Its keys, and the names under which the page knows those that other runs call differently."""

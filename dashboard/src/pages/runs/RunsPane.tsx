@@ -24,7 +24,7 @@ export function RunsPane() {
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
-    () => [{ id: "name", head: "run", width: "minmax(156px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "30px", cell: (row) => <RowMenu row={row} />, wide: true }],
+    () => [{ id: "name", head: "run", width: "minmax(144px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "30px", cell: (row) => <RowMenu row={row} />, wide: true }],
     [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;

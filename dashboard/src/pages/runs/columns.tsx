@@ -69,7 +69,7 @@ export function column(id: string): Column<Row> {
   return {
     id,
     head: <span title={id}>{name}</span>,
-    width: WIDTHS[id] ?? `${Math.max(metric ? 84 : 58, Math.min(104, 16 + 5.6 * name.length))}px`,
+    width: WIDTHS[id] ?? `${Math.max(metric ? 80 : 58, Math.min(80, 16 + 5.6 * name.length))}px`,
     number: metric !== null || ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) || id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
