@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
 
 ifneq ($(UV),)
-  install = $(UV) pip install -q --python $(1)/bin/python
+  install = $(UV) pip install -q --compile-bytecode --python $(1)/bin/python
 else
   install = $(1)/bin/python -m pip install -q --disable-pip-version-check
 endif
@@ -36,7 +36,9 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
 	$(BIN)/python -m pytest -n $(WORKERS) -m page tests/page $(ARGS)
 
-test: lint types layers pytest  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
+# Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
+test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
+	@$(MAKE) --no-print-directory -j2 lint types layers pytest
 
 lint: $(VENV)/.has-dev  ## style, with ruff
 	$(BIN)/ruff check src tests benchmarks examples scripts

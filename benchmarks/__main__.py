@@ -4,14 +4,18 @@ python -m benchmarks                 all rows (about fifteen minutes)
 python -m benchmarks --rows 1,2,7,E  some of them, printed
 python -m benchmarks --rows 2 --write    and put in the place of those that the page has
 python -m benchmarks --quick         fewer repetitions
+python -m benchmarks scale --help    a measurement that is no row of the table; --help without a name lists them
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import platform
+import runpy
 import shutil
+import sys
 import tempfile
 import time
 from importlib.util import find_spec
@@ -25,13 +29,36 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
+TABLE |= {"19": reading.row_19, "20": reading.row_20}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, samples."""
 
 
+PROGRAMS = (
+    "scale", "many_runs", "keepers", "page", "live_page", "adapters_loggers", "adapters_sb3",
+    "statistics.coverage", "statistics.curves", "statistics.peeking", "statistics.speed",
+)  # fmt: skip
+"""Measurements of their own, each a module of this package with options of its own."""
+
+
+def _first_line(program: str) -> str:
+    """What a program says it measures; nothing of it is imported for that."""
+    path = Path(__file__).parent.joinpath(*program.split(".")).with_suffix(".py")
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
 def main() -> None:
     """Run the rows that were asked for and write the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    if len(sys.argv) > 1 and sys.argv[1] in PROGRAMS:
+        program = f"benchmarks.{sys.argv.pop(1)}"
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+        return
+    listed = "\n".join(f"  {name:20} {_first_line(name)}" for name in PROGRAMS)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"measurements of their own (python -m benchmarks NAME --help):\n{listed}",
+    )
     parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
     parser.add_argument("--write", action="store_true", help="with --rows: put these rows into the page")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")

@@ -1,4 +1,4 @@
-"""What reading costs in a large run: SQL, a point in time, a search in samples, and the first read of a live run.
+"""What reading costs in a large run: SQL, a point in time, a search in samples, a live run, very many keys.
 
 Each read is a fresh process, so its memory is its own; the figure is processor time, which other work changes little.
 """
@@ -15,7 +15,7 @@ from statistics import median
 from benchmarks import harness
 from benchmarks.rows import Context, Line
 
-__all__ = ["row_15", "row_16", "row_17", "row_18"]
+__all__ = ["row_15", "row_16", "row_17", "row_18", "row_19", "row_20"]
 
 ROWS, KEYS = 10_000_000, 10
 """10^8 numbers."""
@@ -145,3 +145,48 @@ def row_18(context: Context) -> Iterator[Line]:
         for n in (2_000, 32_000)
     )
     yield Line(18, "first read of 32,000 live frames, a frame", many, "us", "of 2,000", few, 1.25)
+
+
+_WIDE = """
+import json, os, sys, rollbook
+run = rollbook.init("bench", "wide", dir=sys.argv[1], sinks=[], keeper="inline")
+sizes = [int(word) for word in sys.argv[2:]]
+for n in sizes:
+    run.log({f"s{n}/k{i}": float(i) for i in range(n)}, env_step=n)
+before = os.times()
+run.finish()
+after = os.times()
+cpu = after.children_user + after.children_system - before.children_user - before.children_system
+print(json.dumps(cpu / sum(sizes) * 1e6))
+"""
+
+_SETS = """
+import json, sys, time, rollbook
+from rollbook.book.book import Book
+with rollbook.init("bench", "sets", dir=sys.argv[1], sinks=[], keeper="inline") as run:
+    for i in range(10_000):
+        run.log({f"k{i}": 1.0, "loss": 0.5}, env_step=i)
+    begin = time.process_time()
+    live = len(Book(run.folder).keys())
+    middle = time.process_time()
+begun = time.process_time()
+sealed = len(Book(run.folder).keys())
+assert live == sealed > 10_000
+print(json.dumps([middle - begin, time.process_time() - begun]))
+"""
+
+
+def row_19(context: Context) -> Iterator[Line]:
+    """Sealing two rows of very many keys, a key: is it linear?"""
+    few, many = (
+        json.loads(_python(context, _WIDE, tempfile.mkdtemp(dir=context.root), *sizes))
+        for sizes in (("20000", "14000"), ("200000", "140000"))
+    )
+    yield Line(19, "sealing rows of 200,000 and 140,000 keys, a key", many, "us", "of 20,000 and 14,000", few, 1.5)
+
+
+def row_20(context: Context) -> Iterator[Line]:
+    """The keys of a run with 10,000 key sets."""
+    live, sealed = json.loads(_python(context, _SETS, tempfile.mkdtemp(dir=context.root)))
+    yield Line(20, "keys() of 10,000 key sets, live, CPU", live * 1e3, "ms", goal=1000)
+    yield Line(20, "keys() of 10,000 key sets, sealed, CPU", sealed * 1e3, "ms", goal=100)

@@ -13,6 +13,7 @@ import rollbook
 from cases import some_of
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.runs import results
+from rollbook.runs.fields import field_names
 from rollbook.runs.groups import plan_path
 
 STEPS = 40
@@ -397,3 +398,8 @@ def test_one_run_and_one_group_are_answered_too(runs: rollbook.RunSet) -> None:
     assert any("one group" in note for note in comparison.notes)
     assert comparison.groups[0].interval is not None
     assert not comparison.groups[0].interval.is_honest
+
+
+def test_a_field_that_only_one_run_nests_deeper_is_a_field() -> None:
+    rows = [{"config": {"a": 1}}, {"config": {"a": {"b": 2}}}, {"config": {"a": 3}, "summary": {"best": 1.0}}]
+    assert {"config.a", "config.a.b", "summary.best"} <= set(field_names(rows))

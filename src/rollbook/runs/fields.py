@@ -65,9 +65,17 @@ def leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 def field_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Every name that some run has a value for, the fixed fields first."""
     names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
+    known: set[tuple[str, ...]] = set()  # most runs of a folder have the same flat fields
     for row in rows:
         for nested in _NESTED:
-            names.update(dict.fromkeys(name for name, _ in leaves(row.get(nested), nested)))
+            value = row.get(nested)
+            shape: tuple[str, ...] = ()
+            if isinstance(value, dict) and not any(isinstance(inner, Mapping) for inner in value.values()):
+                shape = (nested, *value)
+            if shape not in known:
+                names.update(dict.fromkeys(name for name, _ in leaves(value, nested)))
+            if shape:
+                known.add(shape)
     return list(names)
 
 

@@ -17,7 +17,7 @@ from rollbook.aliases import lower_is_better
 from rollbook.book.book import Book
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
-from rollbook.runs.fields import check_field, column_of, field_names, value_at
+from rollbook.runs.fields import check_field, column_of, field_names, values_at
 from rollbook.storage.columns import constant, floats, join_tables
 
 __all__ = ["Score", "metrics_of", "placed_scores_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
@@ -218,7 +218,7 @@ def run_table(
     arrays = []
     for name in names:
         check_field(name, rows, f"table(columns=[…, {name!r}])")
-        arrays.append(column_of([_cell(value_at(row, name)) for row in rows])[0])
+        arrays.append(column_of([_cell(value) for value in values_at(rows, name)])[0])
     wanted = _wanted(metrics)
     if wanted:
         series = series_of(rows, list(wanted), x=x)
