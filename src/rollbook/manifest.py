@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from rollbook.shapes import Attempt, RunJson
+
 __all__ = [
     "EDITABLE",
     "FORMAT",
@@ -88,7 +90,7 @@ def path_of(folder: str | os.PathLike[str]) -> str:
 # -- reading and writing
 
 
-def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> dict[str, Any]:
+def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJson:
     """The content of a run's run.json, every known field of its type (see `clean`).
 
     Args:
@@ -125,7 +127,7 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> dict[s
 def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """The same for who can do without, such as a keeper: whatever can be made of it, {} if that is nothing."""
     content = files.read_json(path_of(folder))
-    return clean(content)[0] if content else {}
+    return dict(clean(content)[0]) if content else {}
 
 
 def damage(folder: str | os.PathLike[str]) -> list[str]:
@@ -155,18 +157,19 @@ def edit(folder: str | os.PathLike[str], changed: Mapping[str, Any]) -> None:
         new = {name: value for name, value in changed.items() if name in EDITABLE and fields.get(name) != value}
         if not new:
             return
-        fields.update(new)
+        changing: Any = fields
+        changing.update(new)
         fields["edited"] = sorted({*fields.get("edited", ()), *new})
         write(folder, fields, durable=True)
 
 
-def take_edits(fields: dict[str, Any], on_disk: Mapping[str, Any]) -> None:
+def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
     """Take over what others wrote into run.json since these fields were read. Changes `fields`."""
     if on_disk.get("writers_died"):  # the keepers' word
         fields["writers_died"] = on_disk["writers_died"]
     edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
-    for name in edited:
-        fields[name] = on_disk[name]
+    changing: Any = fields
+    changing.update((name, on_disk[name]) for name in edited)
     if edited:
         fields["edited"] = edited
     if isinstance(on_disk.get("results"), dict):  # of the keeper, which writes it when a life has ended
@@ -197,14 +200,14 @@ def results(fields: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values) if isinstance(values, dict) else {}
 
 
-def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def clean(content: Mapping[str, Any]) -> tuple[RunJson, list[str]]:
     """The fields of a run.json, each known one of its type, and what was wrong with them, a sentence each.
 
     A field that holds something else is taken as missing: no reader has to look twice. Fields that this version does
     not know are passed on as they are.
     """
     problems: list[str] = []
-    fields = dict(content)
+    fields: Any = dict(content)
     for name, (taken, kind) in _FIELDS.items():
         if name not in fields:
             continue
@@ -214,7 +217,7 @@ def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
             del fields[name]
         else:
             fields[name] = value
-    entries: list[dict[str, Any]] = []
+    entries: list[Attempt] = []
     listed = content.get("attempts")
     for entry in listed if isinstance(listed, list) else ():
         if not isinstance(entry, dict) or type(entry.get("n")) is not int:
@@ -234,15 +237,16 @@ def clean(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return fields, problems
 
 
-def _entry(entry: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-    clean = dict(entry)
+def _entry(entry: dict[str, Any], problems: list[str]) -> Attempt:
+    clean: Any = dict(entry)
     for name, (taken, kind) in _ENTRY_FIELDS.items():
         if name in clean and (value := taken(clean[name])) is not _WRONG:
             clean[name] = value
         elif name in clean:
             problems.append(f"attempt {entry['n']}: {name} is not {kind}")
             del clean[name]
-    return clean
+    of_its_type: Attempt = clean
+    return of_its_type
 
 
 class _Wrong:
@@ -378,19 +382,18 @@ class Cut:
         return time_ns <= self.time
 
 
-def newest(fields: Mapping[str, Any]) -> dict[str, Any]:
+def newest(fields: Mapping[str, Any]) -> Attempt:
     """The entry of the newest life, {} if none is listed."""
-    entries: list[dict[str, Any]] = fields.get("attempts") or []
-    return max(entries, key=lambda entry: int(entry["n"]), default={})
+    entries: list[Attempt] = fields.get("attempts") or []
+    nothing: Attempt = {}
+    return max(entries, key=lambda entry: int(entry["n"]), default=nothing)
 
 
-def entry_of(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
+def entry_of(fields: Mapping[str, Any], number: int) -> Attempt:
     """The entry of one life, {} if it is not listed."""
-    found: dict[str, Any] = {}
-    for entry in fields.get("attempts") or ():
-        if entry["n"] == number:
-            found = entry
-    return found
+    entries: list[Attempt] = fields.get("attempts") or []
+    nothing: Attempt = {}
+    return next((entry for entry in reversed(entries) if entry["n"] == number), nothing)
 
 
 def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
@@ -492,7 +495,7 @@ def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
     return told if told is not None else _origin_of_newest(fields)
 
 
-def close_origin(fields: dict[str, Any]) -> None:
+def close_origin(fields: RunJson) -> None:
     """Keep with the newest life what it was started with, before another one takes its place. Changes `fields`."""
     entry = newest(fields)
     if not entry or "origin" in entry:

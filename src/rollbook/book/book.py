@@ -56,6 +56,7 @@ T = TypeVar("T")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.plots import Picture
+    from rollbook.shapes import RunJson
 
 __all__ = ["Book"]
 
@@ -81,7 +82,7 @@ class Book:
         self.path = Path(path)
         self._folder = os.fspath(path)
         views.freshen(self._folder)
-        self._info: dict[str, Any] = manifest.read(self._folder)
+        self._info: RunJson = manifest.read(self._folder)
         self._info_stamp = self._stamp()
         self.files = RunFiles(self._folder)
         self._hosts = WriterHosts(self._folder)
@@ -101,7 +102,7 @@ class Book:
     # -- identity
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> RunJson:
         """The content of run.json, as it stands now."""
         stamp = self._stamp()
         if stamp != self._info_stamp:

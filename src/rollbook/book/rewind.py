@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,14 @@ from rollbook.storage import layout
 from rollbook.storage.columns import to_numpy
 from rollbook.tables import TABLES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.shapes import CutJson
+
 __all__ = ["cut_at"]
 
 
-def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
     """The place in a run's effective history where a clock last stood at `value` or before.
 
     Returns:
@@ -32,7 +35,7 @@ def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, di
     return book.files.read(tables, lambda pieces: _find(book, pieces, clock, value))
 
 
-def _find(book: Book, found: dict[str, Pieces], clock: str, value: int) -> tuple[int, dict[str, Any], dict[str, int]]:
+def _find(book: Book, found: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
     pieces = [piece for each in found.values() for piece in each]
     run = book.context(pieces, "effective")
     best: tuple[tuple[int, int, int], str, dict[str, int]] | None = None

@@ -133,7 +133,7 @@ class _Span:
 def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, Any]) -> None:
     """In run.json: when the foreign run took place, not when it was imported; and nothing of the importing program."""
     with manifest.ManifestLock(str(folder)):
-        fields = manifest.read(folder)
+        fields: Any = manifest.read(folder)
         for name in manifest.ORIGIN:
             if name not in ("config", "seed"):
                 fields.pop(name, None)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from rollbook.shapes import Identity
+
 __all__ = [
     "HOST_VARIABLE",
     "Watch",
@@ -47,7 +49,7 @@ _NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
 """Host names that many machines share: two of them prove nothing."""
 
 
-def identity() -> dict[str, Any]:
+def identity() -> Identity:
     """This process as {boot_id, machine, pid_ns, pid, start_time, host}; plain JSON data. "" means "not known here"."""
     pid = os.getpid()
     return {

@@ -292,7 +292,7 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
         attempts = about.get("attempts")
         entry = attempts[-1] if isinstance(attempts, list) and attempts else None
         if isinstance(entry, dict) and entry.get("status") == "running":
-            entry.update(status="crashed", ended=ended)
+            entry.update({"status": "crashed", "ended": ended})
         manifest.write(folder, {**about, "status": "crashed", "ended": ended}, durable=True)
         yield "the run said it was running and no process writes it; its status is now crashed"
 

@@ -15,10 +15,14 @@ from rollbook.files import read_json
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.layout import data_folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.shapes import RunJson
+
 __all__ = ["rebuilt", "recall"]
 
 
-def rebuilt(folder: str, writers: list[WriterInfo]) -> dict[str, Any]:
+def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
     """The page of a run as far as its writers tell; `recall` adds what the marks tell once all is sealed."""
     name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
     known = {info.id: dict(info.about) for info in writers}
@@ -78,7 +82,7 @@ def recall(folder: str) -> list[str]:
         if entry is None:
             continue
         if mark["mark"] == "rewind" and (said.get("parent") is None or said["parent"] in entries):
-            entry.update(parent=said.get("parent"), cut=said.get("cut"), checkpoint=said.get("checkpoint"))
+            entry.update({"parent": said.get("parent"), "cut": said.get("cut"), "checkpoint": said.get("checkpoint")})
             rewinds += 1
         elif mark["mark"] == "summary":
             manifest.follow_summary(about["summary"], said)

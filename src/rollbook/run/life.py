@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rollbook.journal.writer import Writer
     from rollbook.run.arguments import Plan
     from rollbook.run.run import Run
+    from rollbook.shapes import Plan as AskedOfKeeper
+    from rollbook.shapes import RunJson
 
 __all__ = ["end", "start"]
 
@@ -28,7 +30,7 @@ FINISH_SECONDS = 10.0
 
 def start(
     folder: str,
-    about: dict[str, Any],
+    about: RunJson,
     writer: Writer,
     plan: Plan | None,
     keeper: str,
@@ -93,7 +95,7 @@ def end(run: Run, status: str) -> None:
         _fold_provenance(run)
         run.writer.frame_once(run._parts.final, {"mark": "final", "status": status})
         run.about["status"], run.about["ended"] = status, ended
-        run._attempt_entry().update(ended=ended, status=status)
+        run._attempt_entry().update({"ended": ended, "status": status})
         run.write_about()
     run.writer.close()
     if run.writer.main:
@@ -151,10 +153,10 @@ def _let_keeper_finish(run: Run) -> None:
             wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
 
 
-def _write_plan(folder: str, plan: Plan, about: dict[str, Any]) -> None:
+def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
     path = os.path.join(folder, "data", "keeper")
     os.makedirs(path, exist_ok=True)
-    asked = {"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
+    asked: AskedOfKeeper = {"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
     write_json(os.path.join(path, "plan.json"), asked)
 
 
@@ -181,5 +183,6 @@ def _provenance(run: Run) -> None:
 
 
 def _fold_provenance(run: Run) -> None:
+    about: Any = run.about
     for key, value in (run._parts.provenance or {}).items():
-        run.about.setdefault(key, value)
+        about.setdefault(key, value)

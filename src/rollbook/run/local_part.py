@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from rollbook.shapes import RunJson
+
 __all__ = ["folder_here", "home_is_here", "page_of"]
 
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
@@ -29,11 +31,11 @@ _MADE_SECONDS = 5.0
 """How long a process that found a folder being made by another waits for its run.json."""
 
 
-def page_of(about: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
     """What another host has to know of a run to keep a part of it: plain data, a few hundred bytes."""
     entry = manifest.entry_of(about, attempt)
-    page = {name: about[name] for name in _TRAVELS if about.get(name)}
-    page["attempts"] = [{name: entry[name] for name in _OF_A_LIFE if entry.get(name) is not None}]
+    page: dict[str, Any] = {name: value for name, value in about.items() if name in _TRAVELS and value}
+    page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_A_LIFE and value is not None}]
     page["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
     return page
 
@@ -84,7 +86,7 @@ def _places(page: Mapping[str, Any]) -> Iterator[str]:
     yield os.path.join(tempfile.gettempdir(), f"rollbook-parts-{user}", str(page["project"]), name)
 
 
-def _read(folder: str) -> dict[str, Any] | None:
+def _read(folder: str) -> RunJson | None:
     try:
         return manifest.read(folder, to_continue=True)
     except NewerFormat:
@@ -104,9 +106,9 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
     except FileExistsError:
         until = time.monotonic() + _MADE_SECONDS
         while time.monotonic() < until:
-            about = _read(folder)
-            if about is not None:
-                return about.get("nonce") == nonce
+            other = _read(folder)
+            if other is not None:
+                return other.get("nonce") == nonce
             if os.path.exists(os.path.join(folder, "run.json")) or len(os.listdir(folder)) > 1:
                 return False
             time.sleep(0.02)

@@ -14,10 +14,10 @@ from rollbook.remote import begin, check_remote, end, origin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, Literal
 
     from rollbook.bill import Bill
+    from rollbook.shapes import RunJson
 
 __all__ = ["asked_place", "check_place", "place_to_go_on", "settle_place"]
 
@@ -26,7 +26,7 @@ _PATIENCE = 8.0
 """How long a look at the place may take, and for how long a call is tried again where there is no answer."""
 
 
-def asked_place(remote: Any) -> str | bool | None:
+def asked_place(remote: Any) -> str | Literal[False] | None:
     """The address that the caller or $ROLLBOOK_REMOTE asks for; False for nowhere, None if nobody says.
 
     Raises:
@@ -44,7 +44,7 @@ def asked_place(remote: Any) -> str | bool | None:
     return check_remote(remote)
 
 
-def place_to_go_on(asked: str | bool | None, about: Mapping[str, Any]) -> str | bool | None:
+def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | Literal[False] | None:
     """The place of a run that is continued: what is asked for, else where it was shipped."""
     former = about.get("remote")
     if asked is None and isinstance(former, str):
@@ -52,7 +52,7 @@ def place_to_go_on(asked: str | bool | None, about: Mapping[str, Any]) -> str | 
     return asked
 
 
-def check_place(url: str | bool, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> None:
+def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> None:
     """Look whether a place can be used for a run. One that gives no answer is counted; it may answer later.
 
     Args:
@@ -118,7 +118,7 @@ def _ask(arguments: list[str]) -> tuple[str, str] | None:
     return "PlaceAway", f"{arguments[0]} could not be looked at: {done.stderr.decode('utf-8', 'replace')[-200:]}"
 
 
-def settle_place(folder: str, url: str | bool | None) -> None:
+def settle_place(folder: str, url: str | Literal[False] | None) -> None:
     """Write down in the run's folder where it is shipped to, or that it is not shipped any more.
 
     Raises:

@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rollbook.shapes import RunJson
+
 __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 
 
@@ -110,7 +112,7 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
                 continue
 
 
-def last_time(folder: str, about: dict[str, Any]) -> int:
+def last_time(folder: str, about: RunJson) -> int:
     """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
     last = 0
     for entry in about["attempts"]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rollbook.capture.media.recorder import Media
     from rollbook.capture.samples.recorder import SampleLog
     from rollbook.journal.writer import Writer
+    from rollbook.shapes import Attempt, CutJson, RunJson
 
 __all__ = ["Run"]
 
@@ -56,7 +57,7 @@ class Run(Scope):
         self,
         *,
         folder: Path,
-        about: dict[str, Any],
+        about: RunJson,
         writer: Writer,
         end: Callable[[Run, str], None],
     ) -> None:
@@ -302,7 +303,7 @@ class Run(Scope):
         entry = self._attempt_entry()
         if entry.get("parent") is None:
             return
-        entry.update(parent=None, cut=None, checkpoint=None)
+        entry.update({"parent": None, "cut": None, "checkpoint": None})
         self._rewound(None, None, None)
 
     def _set_clocks(self, clocks: dict[str, int]) -> None:
@@ -353,7 +354,7 @@ class Run(Scope):
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 
-    def _rewind_to(self, parent: int, cut: dict[str, Any], checkpoint: str | None) -> None:
+    def _rewind_to(self, parent: int, cut: CutJson, checkpoint: str | None) -> None:
         if self._was_taken_over():  # the next number is somebody else's
             return
         former = self._attempt_entry() or manifest.newest(self.about)
@@ -361,18 +362,18 @@ class Run(Scope):
         moved = self.writer.main and former.get("writer") != self.writer.id
         if moved or self.has_training_rows() or parent >= self.attempt:
             manifest.close_origin(self.about)
-            former.update(ended=time.time(), status="rewound")
+            former.update({"ended": time.time(), "status": "rewound"})
             number = max(manifest.newest(self.about)["n"], self.attempt) + 1
             self._asides = {}
-            own = {name: value for name, value in former.items() if name != "origin"}
-            entry = {**own, "n": number, "started": time.time(), "ended": None, "status": "running"}
-            entry |= {"parent": parent, "cut": cut, "checkpoint": checkpoint}
+            entry: Attempt = {**former, "n": number, "started": time.time(), "ended": None, "status": "running"}
+            entry.update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
+            entry.pop("origin", None)
             try:
                 self.writer.begin_attempt(number)
             finally:
                 if self.attempt == number:  # also where an exception of others came in between
                     self.about["attempts"].append({**entry, "writer": self.writer.id})
-        self._attempt_entry().update(parent=parent, cut=cut, checkpoint=checkpoint)
+        self._attempt_entry().update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
         self._rewound(parent, cut, checkpoint)
 
     def write_aside(self, payload: dict[str, Any]) -> int:
@@ -387,7 +388,7 @@ class Run(Scope):
         """Whether this life has written anything beside asides."""
         return self.writer.rows_written() > sum(list(self._asides.values()))
 
-    def _rewound(self, parent: int | None, cut: dict[str, Any] | None, checkpoint: str | None) -> None:
+    def _rewound(self, parent: int | None, cut: CutJson | None, checkpoint: str | None) -> None:
         self.write_about()  # first: who sees the mark finds the cut
         self.turns += 1
         self.write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
@@ -433,7 +434,7 @@ class Run(Scope):
 
     # -- the run's own page
 
-    def _attempt_entry(self, number: int | None = None) -> dict[str, Any]:
+    def _attempt_entry(self, number: int | None = None) -> Attempt:
         return manifest.entry_of(self.about, self.attempt if number is None else number)
 
     def formatted_config(self, text: str) -> None:
@@ -482,7 +483,7 @@ class Run(Scope):
           seed: the seed of the run.
           total: how far the run will go, {"env_step": 100_000}; numbers below 1 are ignored.
         """
-        news: dict[str, Any] = {}
+        news: RunJson = {}
         if seed is not None and self.about.get("seed") is None:
             news["seed"] = seed
         goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from rollbook.shapes import RunJson
+
 __all__ = ["attach", "init", "unpickle_run", "unpickle_scope"]
 
 _KEEPERS = ("process", "thread", "inline")
@@ -177,7 +179,7 @@ def init(
         if former is None:
             identity = run_id or manifest.new_id()
             folder = os.path.join(place, f"{name}-{identity}")
-            about: dict[str, Any] = {
+            about: RunJson = {
                 "format": manifest.FORMAT,
                 "rollbook": _version(),
                 "id": identity,
@@ -215,8 +217,7 @@ def init(
                 nonce, takes_over = str(about.get("nonce") or ""), resume == "takeover"
                 check_place(wanted_place, f"{project}/{os.path.basename(former)}", nonce, former, takes_over, bill)
             manifest.close_origin(about)
-            for field in _OF_A_LIFE:
-                about.pop(field, None)
+            _forget_the_life(about)
 
         about.update(
             {
@@ -399,9 +400,16 @@ def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, Any]) -> No
     )
 
 
+def _forget_the_life(about: RunJson) -> None:
+    """Take out of run.json what belongs to the life before; `close_origin` has kept it with that."""
+    fields: Any = about
+    for name in _OF_A_LIFE:
+        fields.pop(name, None)
+
+
 def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run:
     """A run that keeps nothing and says so: nothing here can be written to."""
-    about = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
+    about: Any = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
     nowhere = os.path.join(os.devnull, "no-place")  # a path that nobody can make
     writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(page.get("clocks") or STANDARD))
     writer.bill.count(
@@ -426,7 +434,7 @@ _OF_A_LIFE = (
 """Fields of run.json that each life finds out for itself."""
 
 
-def _say_what_differs(about: Mapping[str, Any], phrases: list[str]) -> None:
+def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
     """One warning, also under strict=True, where nothing is wrong: both are kept."""
     if not phrases:
         return

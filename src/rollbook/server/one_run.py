@@ -22,7 +22,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
     row = hall.row(ask.run)
     held = contents(hall, row)
     with hall.book(row) as book:
-        info, attempts = dict(book.info), attempts_of(book)
+        info, attempts = book.info, attempts_of(book)
         problems, status, clocks = book.problems(), book.status, list(book.clocks)
     facts = hall.facts.now(row)
     return RunAnswer(
@@ -31,7 +31,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         path=plain(row.folder),
         project=_text(info.get("project")),
         name=_text(info.get("name")),
-        seed=info["seed"] if type(info.get("seed")) is int and abs(info["seed"]) < 2**53 else None,
+        seed=seed if (seed := info.get("seed")) is not None and abs(seed) < 2**53 else None,
         group=_text(info.get("group")) or None,
         job_type=_text(info.get("job_type")) or None,
         tags=[plain(str(tag)) for tag in info.get("tags") or ()],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from rollbook import manifest
@@ -53,7 +54,7 @@ def page_of(data: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _lives(page: dict[str, Any]) -> int:
+def _lives(page: Mapping[str, Any]) -> int:
     listed = page.get("attempts")
     numbers = [entry.get("n") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return max((number for number in numbers if type(number) is int), default=0)

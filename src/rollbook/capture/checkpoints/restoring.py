@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from rollbook.shapes import CutJson
+
 __all__ = ["Restored", "known_clocks", "place_of"]
 
 
@@ -65,18 +67,18 @@ class Restored:
         return f"<Restored {self.id!r} at {self.clocks}>"
 
 
-def place_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def place_of(row: Mapping[str, Any]) -> tuple[int, CutJson]:
     """The attempt that saved a checkpoint, and the cut in it: exact for the writer that saved it, else by time.
 
     The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
     """
     try:
-        found = json.loads(row.get("positions") or "{}")
+        read = json.loads(row.get("positions") or "{}")
     except ValueError as raised:
         if is_foreign(raised):
             raise
-        found = {}
-    positions = found if isinstance(found, dict) else {}
+        read = {}
+    positions = read if isinstance(read, dict) else {}
     lanes = positions.get(row.get("writer"))
     if isinstance(lanes, dict) and row.get("lane") is not None and row.get("seq") is not None:
         lanes[str(row["lane"])] = max(int(lanes.get(str(row["lane"]), 0)), int(row["seq"]))
