@@ -13,7 +13,7 @@ import os
 import stat
 from contextlib import contextmanager
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator
         yield beside
         os.replace(beside, path)
     except BaseException:
-        try:
+        with tolerating(OSError):
             os.unlink(beside)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
         raise
 
 

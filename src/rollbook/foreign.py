@@ -1,5 +1,8 @@
 """Telling rollbook's own failures from an exception that somebody else raised while rollbook was at work.
 
+    with tolerating(OSError):   # a full disk is ours to bear, a time limit that strikes meanwhile is not
+        os.unlink(path)
+
     except Exception as err:
         if is_foreign(err):     # a time limit, a pre-emption, an exception set from another thread: it is the caller's
             raise
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-__all__ = ["is_foreign"]
+__all__ = ["is_foreign", "tolerating"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -56,6 +59,21 @@ def is_foreign(err: BaseException) -> bool:
             return True
     is_bare = not err.args and not isinstance(err, _WITHOUT_WORDS)
     return is_bare and interrupted.f_code.co_filename.startswith(_HERE)
+
+
+class tolerating:
+    """`with tolerating(OSError):` swallows failures of these kinds, and lets out what somebody else raised."""
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self, *kinds: type[Exception]) -> None:
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
+        return isinstance(err, self._kinds) and not is_foreign(err)
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:

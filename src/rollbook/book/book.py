@@ -42,7 +42,7 @@ from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
@@ -611,13 +611,10 @@ class Book:
     # -- what the methods above stand on
 
     def _stamp(self) -> tuple[int, int]:
-        try:
+        with tolerating(OSError):
             stat = os.stat(os.path.join(self._folder, "run.json"))
             return stat.st_mtime_ns, stat.st_ino
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return (0, 0)
+        return (0, 0)
 
     def _tables(self) -> list[str]:
         return [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]

@@ -15,7 +15,7 @@ from rollbook import manifest
 from rollbook.book.context import Context
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.tables import read_table
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.storage.history import Attempts
 
 __all__ = ["MarkedRun", "all_marks", "summary_of"]
@@ -64,11 +64,8 @@ def all_marks(book: MarkedRun) -> list[dict[str, Any]]:
 
     marks = book.files.read(["marks"], work)
     for mark in marks:
-        try:
+        said = {}
+        with tolerating(TypeError, ValueError, RecursionError):
             said = json.loads(mark["payload"])
-        except (TypeError, ValueError, RecursionError) as raised:
-            if is_foreign(raised):
-                raise
-            said = {}
         mark["payload"] = said if isinstance(said, dict) else {}
     return marks

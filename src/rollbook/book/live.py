@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal import format as layout
-from rollbook.journal.files import open_regular, parse_name
+from rollbook.journal.files import names_in, open_regular, parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
@@ -193,7 +193,7 @@ class LiveJournal:
         segments: dict[tuple[str, int], LiveSegment] = {}
         logs: dict[str, _Log] = {}
         for info in found.writers:
-            self._look_at(info, _names(info.folder), seen, segments, logs, tables)
+            self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
             _raise(found.tops, segment.header.writer, segment.header.lane, segment.last_seq)
         for log in logs.values():
@@ -204,7 +204,7 @@ class LiveJournal:
         if writing:
             time.sleep(SETTLE_SECONDS)
         for info in writing:
-            self._look_at(info, _names(info.folder), seen, segments, logs, tables)
+            self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
             top = found.tops.setdefault((segment.header.writer, segment.header.lane), 0)
             if segment.settle(top) and segment.rows:
@@ -224,7 +224,7 @@ class LiveJournal:
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
-        names = _names(folder)
+        names = names_in(folder)
         for gone in self._writers.keys() - set(names):
             del self._writers[gone]
         for name in names:
@@ -393,30 +393,15 @@ def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -
 
 def _just_begun(path: str) -> bool:
     """Whether a file is so young that its writer may be creating it at this moment."""
-    try:
+    with tolerating(OSError):
         return time.time() - os.stat(path).st_mtime < 1.0
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return True
+    return True
 
 
 def _head(path: str) -> tuple[int, int, int]:
     """(generation, first_seq, state) of a segment now; -1 for all if it is gone."""
-    try:
+    with tolerating(OSError, Damaged, struct.error):
         with open(open_regular(path), "rb", buffering=0) as file:
             fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
         return fields[3], fields[4], fields[7]
-    except (OSError, Damaged, struct.error) as raised:
-        if is_foreign(raised):
-            raise
-        return -1, -1, -1
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return []
+    return -1, -1, -1

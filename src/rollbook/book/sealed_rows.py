@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
@@ -50,7 +50,7 @@ class SealedRows:
     def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = FORWARDED) -> Iterator[Row]:
         """The rows of a lane with after < seq <= up_to, by seq, and the marks among them."""
         for _ in range(100):
-            try:
+            with tolerating(FileNotFoundError):
                 sources = [
                     _of_part(part, table, writer, lane, after, up_to)
                     for table in (*sorted(tables), "marks")
@@ -65,10 +65,6 @@ class SealedRows:
                     yield from list(rows)
                     after = seq
                 return
-            except FileNotFoundError as raised:
-                if is_foreign(raised):
-                    raise
-                continue
 
     def _tables(self) -> list[str]:
         try:
@@ -82,12 +78,8 @@ class SealedRows:
 
     def _parts(self, table: str) -> list[Part]:
         for _ in range(100):
-            try:
+            with tolerating(FileNotFoundError):
                 return self._shelf.parts(table)
-            except FileNotFoundError as raised:
-                if is_foreign(raised):
-                    raise
-                continue
         return []
 
 

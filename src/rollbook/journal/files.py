@@ -12,7 +12,7 @@ import stat
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,6 @@ class JournalFile:
         except (OSError, AttributeError) as raised:
             if is_foreign(raised):
                 raise
-            return
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
@@ -120,22 +119,16 @@ class JournalFile:
 def parse_name(name: str) -> tuple[str, int, int, int] | None:
     """("seg", lane, stream, slot) or ("log", lane, 0, number) of a journal file's name; None for other files."""
     parts = name.split(".")
-    try:
+    with tolerating(ValueError):
         if len(parts) == 4 and parts[3] == "seg" and parts[0][:1] == "L" and parts[1][:1] == "S":
             return "seg", int(parts[0][1:]), int(parts[1][1:]), int(parts[2])
         if len(parts) == 4 and parts[3] == "log" and parts[0][:1] == "L" and parts[1] == "frames":
             return "log", int(parts[0][1:]), 0, int(parts[2])
-    except ValueError as raised:
-        if is_foreign(raised):
-            raise
     return None
 
 
 def names_in(folder: str) -> list[str]:
     """The names in a folder, sorted; none if there is no folder."""
-    try:
+    with tolerating(OSError):
         return sorted(os.listdir(folder))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return []
+    return []

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,16 +139,13 @@ class Watch:
         make_queue = getattr(select, "kqueue", None)  # macOS and the BSDs
         if make_queue is not None:
             queue = None
-            try:
+            with tolerating(OSError):
                 queue = make_queue()
                 queue.control([_exit_event(select, pid)], 0)
                 self._kqueue, self._fd, self.how = queue, queue.fileno(), "kqueue"
                 return
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
-                if queue is not None:
-                    queue.close()
+            if queue is not None:
+                queue.close()
         if sys.platform == "win32":
             self._windows = _kernel32()
             self._handle = self._windows.OpenProcess(0x00100000, False, pid)  # SYNCHRONIZE
@@ -238,23 +235,16 @@ def boot_id() -> str:
 
 
 def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read().decode().strip()
-    except (OSError, UnicodeDecodeError) as raised:
-        if is_foreign(raised):
-            raise
+    with tolerating(OSError, UnicodeDecodeError), open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().decode().strip()
     return _mac_boot_id() if sys.platform == "darwin" else ""
 
 
 def pid_namespace() -> str:
     """The pid namespace (a container has its own) as text, "" where there are none."""
-    try:
+    with tolerating(OSError):
         return str(os.stat("/proc/self/ns/pid").st_ino)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return ""
+    return ""
 
 
 def host_name() -> str:
@@ -348,22 +338,19 @@ def _rebooted(identity: Mapping[str, Any]) -> bool:
 
 
 def _mac_boot_id() -> str:
-    try:
+    with tolerating(OSError, AttributeError, ImportError):
         import ctypes
 
         libc = ctypes.CDLL(None, use_errno=True)
         buffer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
         if libc.sysctlbyname(b"kern.bootsessionuuid", buffer, ctypes.byref(size), None, 0) == 0:
             return str(buffer.value.decode())
-    except (OSError, AttributeError, ImportError) as raised:
-        if is_foreign(raised):
-            raise
     return ""
 
 
 def _mac_start_time(pid: int) -> str:
     """From proc_pidinfo(PROC_PIDTBSDINFO): status at byte 4, start in seconds and microseconds at byte 120."""
-    try:
+    with tolerating(OSError, AttributeError, ImportError):
         import ctypes
         import struct
 
@@ -374,10 +361,7 @@ def _mac_start_time(pid: int) -> str:
         (status,) = struct.unpack_from("<I", buffer, 4)
         seconds, micros = struct.unpack_from("<QQ", buffer, 120)
         return "" if status == 5 else f"{seconds}.{micros:06d}"  # 5: SZOMB
-    except (OSError, AttributeError, ImportError) as raised:
-        if is_foreign(raised):
-            raise
-        return ""
+    return ""
 
 
 def _kernel32() -> Any:

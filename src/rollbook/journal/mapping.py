@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 
 __all__ = ["create", "is_mappable"]
 
@@ -26,14 +26,11 @@ def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
     """
     if os.environ.get("ROLLBOOK_MMAP") == "0" or not hasattr(os, "posix_fallocate"):
         return False
-    try:
+    with tolerating(OSError, ValueError, IndexError):
         with open(mountinfo, encoding="utf-8", errors="surrogateescape") as file:
             mounts = [line.split() for line in file]
         return _safe(os.path.realpath(folder), mounts, depth=0)
-    except (OSError, ValueError, IndexError) as raised:
-        if is_foreign(raised):
-            raise
-        return False
+    return False
 
 
 def _safe(folder: str, mounts: list[list[str]], depth: int) -> bool:
@@ -81,12 +78,8 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
 
 def populate(buffer: mmap.mmap, start: int = 0, length: int | None = None) -> None:
     """Fault the pages of a range in now, so that no later store has to; where the kernel cannot, nothing happens."""
-    try:
+    with tolerating(OSError, AttributeError, ValueError):
         first = start - start % mmap.PAGESIZE
         end = len(buffer) if length is None else start + length
         if end > first:
             buffer.madvise(_POPULATE_WRITE, first, end - first)
-    except (OSError, AttributeError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
-        return

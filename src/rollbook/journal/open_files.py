@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
@@ -38,7 +38,7 @@ class Listing:
 
     def names(self, force: bool = False) -> list[str] | None:
         """Sorted names, or None if they are the same as last time."""
-        try:
+        with tolerating(OSError):
             stat = os.stat(self._folder)
             stamp = (stat.st_mtime_ns, stat.st_ino)
             if stamp == self._stamp and not force:
@@ -46,11 +46,8 @@ class Listing:
             fresh = abs(time.time_ns() - stat.st_mtime_ns) < _RELIST_SECONDS * 1e9
             self._stamp = None if fresh else stamp
             return sorted(os.listdir(self._folder))
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            self._stamp = None
-            return []
+        self._stamp = None
+        return []
 
     def forget(self) -> None:
         """Read it again next time."""
@@ -267,17 +264,13 @@ class LogState:
     def fill_payloads(self) -> Iterator[dict[str, Any]]:
         """The frames that bring values for earlier rows."""
         for start in self._fills:
-            try:
+            with tolerating(OSError, Damaged):
                 yield self.file.payload_at(start)[2]
-            except (OSError, Damaged) as raised:
-                if is_foreign(raised):
-                    raise
-                continue
 
 
 def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict[int, dict[str, Any]]) -> None:
     """Add what a fill frame says about the rows in [lowest, highest] to `found`. Odd frames add nothing."""
-    try:
+    with tolerating(KeyError, TypeError, ValueError, AttributeError, IndexError):
         seqs = _plain(payload["fill"])
         has = payload.get("has") or {}
         for key, cells in payload["columns"].items():
@@ -285,10 +278,6 @@ def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict
             for i, (seq, value) in enumerate(zip(seqs, _plain(cells), strict=True)):
                 if lowest <= seq <= highest and value is not None and (there is None or there[i]):
                     found.setdefault(seq, {})[str(key)] = value
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as raised:
-        if is_foreign(raised):
-            raise
-        return
 
 
 def _plain(cells: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.clocks import UNKNOWN
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.journal.frames import RawArray
 from rollbook.protocols import Row
 from rollbook.tables import FORWARDED, table_of, timing_key
@@ -73,12 +73,9 @@ def rows_of_frame(
 
     Odd frames give fewer rows, never an error.
     """
-    try:
+    with tolerating(TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
         return _rows_of_frame(payload, seq, time_ns, lane, info, tables, filled)
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as raised:
-        if is_foreign(raised):
-            raise
-        return []
+    return []
 
 
 def thinned(payload: dict[str, Any], most: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.keeper.places import keeper_folder
 
 __all__ = ["Ballast"]
@@ -68,9 +68,5 @@ class Ballast:
 
     def give_up(self) -> None:
         """Remove the file."""
-        try:
+        with tolerating(OSError):
             os.unlink(self.path)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return

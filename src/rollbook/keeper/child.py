@@ -6,7 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.places import keeper_folder
 
@@ -149,8 +149,5 @@ class Child(ABC):
 
 def _lower_priority(pid: int) -> None:
     """Sealing and shipping can wait; training cannot."""
-    try:
+    with tolerating(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, pid, 10)
-    except (OSError, AttributeError) as raised:
-        if is_foreign(raised):
-            raise

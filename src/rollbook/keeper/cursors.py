@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["SavedCursor", "cursor_path"]
+__all__ = ["SavedCursor", "as_cursor", "cursor_path"]
 
 
 def cursor_path(run_folder: str, name: str) -> str:
@@ -40,7 +40,7 @@ class SavedCursor:
         self.path = path
         saved = read_json(path) if path is not None else {}
         self.found = bool(saved)
-        self.cursor = _as_cursor(saved.get("cursor"))
+        self.cursor = as_cursor(saved.get("cursor"))
         position, state = saved.get("position"), saved.get("state")
         self.position: dict[str, int] | None = position if isinstance(position, dict) else None
         self.state: dict[str, Any] | None = state if isinstance(state, dict) else None
@@ -73,7 +73,8 @@ class SavedCursor:
             write_json(self.path, data)
 
 
-def _as_cursor(saved: object) -> dict[str, dict[int, int]]:
+def as_cursor(saved: object) -> dict[str, dict[int, int]]:
+    """{writer: {lane: last seq}} of what was read from a file; what is not of that kind is left out."""
     if not isinstance(saved, dict):
         return {}
     return {

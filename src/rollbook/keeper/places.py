@@ -10,7 +10,7 @@ import os
 import time
 
 from rollbook.files import read_json, try_lock
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 TYPE_CHECKING = False
@@ -48,13 +48,9 @@ def sweep(folder: str) -> None:
     """Remove what a keeper that was killed while replacing a file left behind."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        try:
+        with tolerating(OSError):
             if name.endswith(".tmp") and time.time() - os.stat(path).st_mtime > 60:
                 os.unlink(path)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            continue
 
 
 class Lock:
@@ -109,12 +105,9 @@ class Lock:
         """Remove the file and let go. Calling it twice is fine."""
         if self._fd < 0:
             return
-        try:
+        with tolerating(OSError):
             if self.held():
                 os.unlink(self.path)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
         self.forget()
 
     def forget(self) -> None:

@@ -13,6 +13,7 @@ import threading
 import time
 
 from rollbook.files import read_json, write_json
+from rollbook.keeper.cursors import as_cursor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ class _RuleBook:
         self._reader = JournalReader(
             self._folder, sealed=LazySealed(self._folder), tables=wanted, most_of_frame=_MOST_OF_FRAME
         )
-        self._cursor = _as_cursor(saved.get("cursor"))
+        self._cursor = as_cursor(saved.get("cursor"))
         self._recorder = _AlertWriter(self._folder, owner._disregard)
         self._alerts = Alerts(self._recorder)
         self._alerts.set_state(saved.get("said"))
@@ -446,13 +447,3 @@ class _AlertWriter:
 
 def _total(cursor: Mapping[str, Mapping[int, int]]) -> int:
     return sum(seq for lanes in cursor.values() for seq in lanes.values())
-
-
-def _as_cursor(saved: object) -> dict[str, dict[int, int]]:
-    if not isinstance(saved, dict):
-        return {}
-    return {
-        str(writer): {int(lane): seq for lane, seq in lanes.items() if str(lane).isdigit() and type(seq) is int}
-        for writer, lanes in saved.items()
-        if isinstance(lanes, dict)
-    }

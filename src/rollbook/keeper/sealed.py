@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_folders, read_metadata
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ def _covers_of(path: str) -> list[tuple[str, int, int, int]]:
     if name is None:
         return []
     about = read_metadata(path)
-    try:
+    with tolerating(KeyError, TypeError, ValueError, AttributeError):
         if about is not None and name.kind == "merged":
             return [
                 (str(writer), int(lane), int(first), int(last))
@@ -101,7 +101,4 @@ def _covers_of(path: str) -> list[tuple[str, int, int, int]]:
             ]
         if about is not None:
             return [(name.writer, name.lane, int(about["first_seq"]), int(about["last_seq"]))]
-    except (KeyError, TypeError, ValueError, AttributeError) as raised:
-        if is_foreign(raised):
-            raise
     return [(name.writer, name.lane, name.first, _ANY)] if name.kind != "merged" else []

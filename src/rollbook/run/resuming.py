@@ -11,7 +11,7 @@ import time
 
 from rollbook import manifest
 from rollbook.errors import NotARun
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal import liveness
 
 TYPE_CHECKING = False
@@ -86,12 +86,9 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
 
 
 def _heartbeat_age(folder: str) -> float:
-    try:
+    with tolerating(OSError):
         return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return float("inf")
+    return float("inf")
 
 
 def fence(folder: str, living: list[dict[str, Any]]) -> None:
@@ -102,14 +99,9 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
         for name in os.listdir(who["folder"]):
             if not name.endswith(".seg"):
                 continue
-            try:
-                with open(os.path.join(who["folder"], name), "r+b") as file:
-                    file.seek(FENCE_AT)
-                    file.write(WORD.pack(1))
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
-                continue
+            with tolerating(OSError), open(os.path.join(who["folder"], name), "r+b") as file:
+                file.seek(FENCE_AT)
+                file.write(WORD.pack(1))
 
 
 def last_time(folder: str, about: RunJson) -> int:
@@ -121,12 +113,8 @@ def last_time(folder: str, about: RunJson) -> int:
     data = os.path.join(folder, "data")
     paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
     for path in paths:
-        try:
+        with tolerating(OSError):
             last = max(last, os.stat(path).st_mtime_ns)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            continue
     return last + 1 if last else 0
 
 

@@ -15,7 +15,7 @@ from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.recovery import Turns
 from rollbook.remote import backlog
 from rollbook.run.parts import Parts
@@ -654,14 +654,11 @@ class Run(Scope):
 
     def _repr_html_(self) -> str:
         """The run as a notebook shows it; what cannot be read yet is left out, for nothing may raise beside a loop."""
-        try:
+        with tolerating(Exception):
             return str(self.book._repr_html_())
-        except Exception as raised:
-            if is_foreign(raised):
-                raise
-            import html
+        import html
 
-            return f"<code>{html.escape(repr(self))}</code>"
+        return f"<code>{html.escape(repr(self))}</code>"
 
     def __repr__(self) -> str:
         return f"<Run {self.project}/{self.name} {self.id}, attempt {self.attempt}, {self.status}>"

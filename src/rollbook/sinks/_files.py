@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,12 +131,9 @@ class FileSink:
         self._reread()
 
     def _size(self, path: str) -> int:
-        try:
+        with tolerating(FileNotFoundError):
             return os.stat(self._folder / path).st_size
-        except FileNotFoundError as raised:
-            if is_foreign(raised):
-                raise
-            return 0
+        return 0
 
     def _append(self, parts: Mapping[str, Sequence[bytes]]) -> None:
         lengths: dict[str, int] = {}

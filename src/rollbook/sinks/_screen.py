@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, ClassVar
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.sinks._plain import wide
 
 TYPE_CHECKING = False
@@ -31,12 +31,9 @@ _REST_SECONDS = 0.1  # a program that prints a lot has the block back at most so
 
 def is_terminal(stream: Any) -> bool:
     """Whether in-place drawing works there."""
-    try:
+    with tolerating(AttributeError, ValueError, OSError):
         return bool(stream.isatty()) and os.environ.get("TERM", "") != "dumb"
-    except (AttributeError, ValueError, OSError) as raised:
-        if is_foreign(raised):
-            raise
-        return False
+    return False
 
 
 class Screen:
@@ -75,11 +72,8 @@ class Screen:
     def size(self) -> tuple[int, int]:
         """Columns and lines."""
         size = shutil.get_terminal_size()
-        try:
+        with tolerating(AttributeError, ValueError, OSError):
             size = os.get_terminal_size(self._stream.fileno())
-        except (AttributeError, ValueError, OSError) as raised:
-            if is_foreign(raised):
-                raise
         return (size.columns or 80), (size.lines or 24)
 
     @property

@@ -11,7 +11,7 @@ import json
 import os
 
 from rollbook.files import read_regular, write_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.spool.picture_files import FILM_FORMATS, write_picture
 
 TYPE_CHECKING = False
@@ -253,22 +253,16 @@ def _clear_stale(spool: str) -> None:
             alone = suffix == ".raw" and not {f"{stem}.json", f"{stem}.bad"} & names
             unfinished = suffix == ".tmp" or os.path.splitext(stem)[1].startswith(".partial")
             path = os.path.join(place, name)
-            try:
+            with tolerating(OSError):
                 if (alone or unfinished) and os.stat(path).st_mtime < before:
                     os.unlink(path)
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
 
 
 def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
     ledger["failed"] += 1
     _complain(ledger, os.path.basename(stem), f"{type(err).__name__}: {err}")
-    try:
+    with tolerating(OSError):
         os.replace(f"{stem}.json", f"{stem}.bad")
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
     _unlink(f"{stem}.raw")
 
 
@@ -277,8 +271,5 @@ def _complain(ledger: dict[str, Any], name: str, problem: str) -> None:
 
 
 def _unlink(path: str) -> None:
-    try:
+    with tolerating(OSError):
         os.unlink(path)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
 from rollbook.journal.segments import Segment
@@ -42,14 +42,10 @@ class DurableMarks:
         self._newest: dict[str, int] = {}
         self._marks: dict[str, dict[str, Any]] = {}
         self._boot_id = ""
-        try:
+        with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
             noted = read_json(os.path.join(run, "data", "keeper", "durable.json"))
             self._boot_id = str(noted["boot_id"])
             self._marks = {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as raised:
-            if is_foreign(raised):
-                raise
-            return
 
     def doubtful(self, info: WriterInfo, lane: int, seqs: npt.NDArray[Any], times_ns: npt.NDArray[Any]) -> Any:
         """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
@@ -73,25 +69,18 @@ class DurableMarks:
         """When the writer's last row was written, as far as its segments tell (unix ns)."""
         if info.id not in self._newest:
             newest = 0
-            try:
+            names = []
+            with tolerating(OSError):
                 names = os.listdir(info.folder)
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
-                names = []
             for name in names:
                 parsed = parse_name(name)
                 if parsed is None or parsed[0] != "seg":
                     continue
-                try:
-                    with Segment(os.path.join(info.folder, name)) as segment:
-                        look = segment.look()
-                        data = segment.copy(look, max(0, look.upper - 1)) if look is not None else None
-                        for _, time_ns, _, _ in segment.rows(data, look.first_seq) if data and look else ():
-                            newest = max(newest, time_ns)
-                except (OSError, Damaged, NewerFormat) as raised:
-                    if is_foreign(raised):
-                        raise
-                    continue
+                path = os.path.join(info.folder, name)
+                with tolerating(OSError, Damaged, NewerFormat), Segment(path) as segment:
+                    look = segment.look()
+                    data = segment.copy(look, max(0, look.upper - 1)) if look is not None else None
+                    for _, time_ns, _, _ in segment.rows(data, look.first_seq) if data and look else ():
+                        newest = max(newest, time_ns)
             self._newest[info.id] = newest
         return self._newest[info.id]

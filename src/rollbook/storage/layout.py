@@ -25,7 +25,7 @@ import struct
 
 from rollbook.errors import Damaged
 from rollbook.files import sync_folder
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.files import open_regular
 
 TYPE_CHECKING = False
@@ -143,54 +143,38 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
     words: list[str] = []
     folders = [data]
     while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name != "aside":  # where repair has put such things
-                            folders.append(entry.path)
-                    elif not entry.is_file(follow_symlinks=False):
-                        words.append(entry.path)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            continue
+        with tolerating(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != "aside":  # where repair has put such things
+                        folders.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    words.append(entry.path)
     return sorted(words)
 
 
 def is_regular(path: str) -> bool:
     """Whether a path is a regular file itself, not a link to one."""
-    try:
+    with tolerating(OSError):
         return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return False
+    return False
 
 
 def own_files(folder: str) -> list[str]:
     """The names of the regular files in a folder, sorted; none if it is a link or not there."""
     if os.path.islink(folder):
         return []
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return []
+    with tolerating(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+    return []
 
 
 def table_names(run: str | os.PathLike[str]) -> list[str]:
     """The tables that have a folder of sealed parts."""
-    try:
-        with os.scandir(data_folder(run)) as entries:
-            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
-            return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return []
+    with tolerating(OSError), os.scandir(data_folder(run)) as entries:
+        names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
+    return []
 
 
 def value_name(key: str, clocks: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.journal.liveness import is_alive
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
@@ -58,11 +58,7 @@ def quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
     """Seconds since anything was heard of the run."""
     heard = 0.0
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
-        try:
+        with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            continue
     created = about.get("created")
     return time.time() - max(heard, float(created) if isinstance(created, (int, float)) else 0.0)

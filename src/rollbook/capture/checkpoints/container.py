@@ -26,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,13 +95,9 @@ def write(file: BinaryIO, state: Any) -> None:
 
 def is_container(path: str | os.PathLike[str]) -> bool:
     """Whether the file begins as one of ours."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return False
+    with tolerating(OSError), open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+    return False
 
 
 def read(path: str | os.PathLike[str]) -> Any:

@@ -12,7 +12,7 @@ import os
 import time
 
 from rollbook.files import sync_folder, write_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,12 +180,9 @@ class CkptFolder:
     def _clear_stale(self) -> None:
         before = time.time() - _STALE_SECONDS
         for left in self.path.glob(f"{_PARTIAL}*"):
-            try:
+            with tolerating(OSError):
                 if max(path.stat().st_mtime for path in (left, *left.rglob("*"))) < before:
                     _remove(left)
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
 
     def _name(self, made: Path, stem: str, suffix: str) -> Path:
         number = 1

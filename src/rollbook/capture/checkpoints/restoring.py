@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,12 +72,9 @@ def place_of(row: Mapping[str, Any]) -> tuple[int, CutJson]:
 
     The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
     """
-    try:
+    read = {}
+    with tolerating(ValueError):
         read = json.loads(row.get("positions") or "{}")
-    except ValueError as raised:
-        if is_foreign(raised):
-            raise
-        read = {}
     positions = read if isinstance(read, dict) else {}
     lanes = positions.get(row.get("writer"))
     if isinstance(lanes, dict) and row.get("lane") is not None and row.get("seq") is not None:

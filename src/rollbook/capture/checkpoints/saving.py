@@ -26,7 +26,7 @@ from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -297,12 +297,9 @@ class Checkpoints:
         return None if number != number else float(number)
 
     def _shown_path(self, path: Path) -> str:
-        try:
+        with tolerating(ValueError):
             return path.absolute().relative_to(self._run_folder.absolute()).as_posix()
-        except ValueError as raised:
-            if is_foreign(raised):
-                raise
-            return str(path.absolute())
+        return str(path.absolute())
 
 
 def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: Any = None) -> Any:

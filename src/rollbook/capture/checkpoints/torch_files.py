@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,13 +82,9 @@ def is_torch_file(path: str | os.PathLike[str]) -> bool:
     """Whether the file is an archive as torch writes them."""
     from zipfile import BadZipFile, ZipFile
 
-    try:
-        with ZipFile(path) as archive:
-            return any(name.endswith("/data.pkl") for name in archive.namelist())
-    except (OSError, BadZipFile) as raised:
-        if is_foreign(raised):
-            raise
-        return False
+    with tolerating(OSError, BadZipFile), ZipFile(path) as archive:
+        return any(name.endswith("/data.pkl") for name in archive.namelist())
+    return False
 
 
 def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: Any = None) -> Any:

@@ -17,7 +17,7 @@ import time
 
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.files import replacing
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.spool import encode, picture_files
 
 TYPE_CHECKING = False
@@ -113,12 +113,9 @@ class Media:
         if kind not in picture_files.FILM_FORMATS:
             self._refuse(key, f"format={format!r} must be one of {', '.join(picture_files.FILM_FORMATS)}")
             return None
-        try:
+        rate = 0.0
+        with tolerating(TypeError, ValueError):
             rate = float(fps)
-        except (TypeError, ValueError) as raised:
-            if is_foreign(raised):
-                raise
-            rate = 0.0
         if not 0.0 < rate <= 1000.0:
             self._refuse(key, f"fps={fps!r} must be a number of frames per second, above 0 and up to 1000")
             return None
@@ -290,8 +287,5 @@ def _write_whole(path: str, data: bytes) -> None:
 
 
 def _unlink(path: str | Path) -> None:
-    try:
+    with tolerating(OSError):
         os.unlink(path)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise

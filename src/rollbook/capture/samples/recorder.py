@@ -17,7 +17,7 @@ from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.values import flatten
 from rollbook.values.arrays import array_or_none
 from rollbook.values.storable import UNSTORABLE, plain
@@ -326,12 +326,9 @@ def _listed(items: Any) -> list[Any]:
     array = array_or_none(items)
     if array is not None and array.ndim:
         return list(array)
-    try:
+    with tolerating(TypeError):
         return list(items)
-    except TypeError as raised:
-        if is_foreign(raised):
-            raise
-        return [items]
+    return [items]
 
 
 def _is_column(value: Any) -> bool:
