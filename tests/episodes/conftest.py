@@ -2,87 +2,73 @@
 
 from __future__ import annotations
 
-import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-
-def is_column(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, np.ndarray) and value.shape[:1] == (1,))
+import rollbook
+from rollbook.run import life
 
 
 class Notebook:
-    """Stands in for a run's scope: `rows[table]` is a list of dicts, one per row."""
+    """A run of which one can ask what it was told, and what stands in its book. Its verbs are the run's own."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or Path(".")
-        self.name = "train"
-        self.rows: dict[str, list[dict[str, Any]]] = {}
-        self.frames: list[tuple[str, dict[str, Any], int]] = []
-        self.logged: list[dict[str, Any]] = []
-        self.counts: dict[str, int] = {}
+    def __init__(self, root: Path) -> None:
+        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=())
         self.messages: dict[str, str] = {}
-        self.clocks: dict[str, int] = {}
+        self.run.writer.bill._tell = self.messages.setdefault
+        self.logged: list[dict[str, Any]] = []
+        self.frames: list[tuple[str, Any, int]] = []
         self.videos: list[tuple[str, Any, float]] = []
         self.images: list[tuple[str, Any]] = []
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.run, name)
+
     def log(self, values: dict[str, Any], **clocks: Any) -> None:
-        self.logged.append({**values, **{f"clock:{name}": at for name, at in {**self.clocks, **clocks}.items()}})
+        self.logged.append({**values, **{f"clock:{name}": at for name, at in clocks.items()}})
+        self.run.log(values, **clocks)
 
-    def record(
-        self,
-        table: str,
-        columns: dict[str, Any],
-        n: int = 1,
-        *,
-        clock_columns: dict[str, Any] | None = None,
-        time_column: Any = None,
-        **clocks: Any,
-    ) -> int:
-        columns = {name: column if n > 1 or is_column(column) else [column] for name, column in columns.items()}
-        for name, column in columns.items():
-            assert len(column) == n, (table, name, len(column), n)
-        for name, column in (clock_columns or {}).items():
-            assert len(column) == n, name
-        assert time_column is None or len(time_column) == n
+    def record(self, table: str, columns: Any, n: int = 1, **options: Any) -> int:
         self.frames.append((table, columns, n))
-        for i in range(n):
-            row = {name: column[i] for name, column in columns.items()}
-            row.update({f"clock:{name}": at for name, at in {**self.clocks, **clocks}.items()})
-            row.update({f"clock:{name}": column[i] for name, column in (clock_columns or {}).items()})
-            self.rows.setdefault(table, []).append(row)
-        return len(self.frames)
-
-    def clocks_now(self) -> dict[str, int]:
-        return dict(self.clocks)
-
-    def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        self.counts[cause] = self.counts.get(cause, 0) + n
-        self.messages.setdefault(cause, message)
-
-    def clock(self, **clocks: int) -> None:
-        self.clocks.update(clocks)
+        return self.run.record(table, columns, n, **options)
 
     def log_video(self, key: str, frames: Any, fps: float = 30.0, **clocks: Any) -> None:
         self.videos.append((key, frames, fps))
+        self.run.log_video(key, frames, fps=fps, **clocks)
 
     def log_image(self, key: str, image: Any, **clocks: Any) -> None:
         self.images.append((key, image))
+        self.run.log_image(key, image, **clocks)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(self.run.writer.bill.counts)
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        return self.rows.get(name, [])
+        """The rows of a table in the order in which they came, without empty cells; clocks are `clock:<name>`."""
+        clocks = {name: f"clock:{name}" for name in self.run.writer.clocks}
+        rows = self.run.book.table(name).sort_by(
+            [("writer", "ascending"), ("seq", "ascending"), ("index", "ascending")]
+        )
+        return [
+            {clocks.get(column, column): cell for column, cell in row.items() if cell is not None}
+            for row in rows.to_pylist()
+        ]
 
     def columns(self, table: str, *names: str) -> list[tuple[Any, ...]]:
         return [tuple(row.get(name) for name in names) for row in self.table(table)]
 
 
 @pytest.fixture
-def notebook() -> Notebook:
-    return Notebook()
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
+    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
+    notebook = Notebook(tmp_path / "runs")
+    yield notebook
+    notebook.run.finish()
 
 
 def counting_env(
@@ -127,34 +113,3 @@ def counting_env(
 @pytest.fixture
 def make_env() -> Any:
     return counting_env
-
-
-class FileNotebook(Notebook):
-    """Writes rows as JSON lines into a file, from whatever process it was pickled or forked into."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.path = folder / "rows.jsonl"
-
-    def record(self, table: str, columns: dict[str, Any], n: int = 1, **more: Any) -> int:
-        self.rows = {}
-        super().record(table, columns, n, **more)
-        lines = [
-            json.dumps({"table": table, "pid": os.getpid(), **row}, default=lambda x: x.tolist())
-            for row in self.rows[table]
-        ]
-        with open(self.path, "a") as file:
-            file.write("".join(line + "\n" for line in lines))
-        return 1
-
-    def log(self, values: dict[str, Any], **clocks: Any) -> None:
-        self.record("metrics", dict(values), **clocks)
-
-    def read(self, table: str) -> list[dict[str, Any]]:
-        rows = [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
-        return [row for row in rows if row["table"] == table]
-
-
-@pytest.fixture
-def file_notebook(tmp_path: Path) -> FileNotebook:
-    return FileNotebook(tmp_path)

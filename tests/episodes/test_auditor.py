@@ -265,12 +265,13 @@ SAME_STEP_IN_1_2_2 = """
 import sys
 sys.path[:0] = [{tests!r}, {src!r}]
 import gymnasium, json, numpy as np
+from pathlib import Path
 from gymnasium.vector import SyncVectorEnv, AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from conftest import Notebook, counting_env
 from rollbook.capture.gym import RecordEpisodes
 assert gymnasium.__version__ == "1.2.2", gymnasium.__version__
-book = Notebook()
+book = Notebook(Path({root!r}))
 envs = RecordEpisodes(
     RecordEpisodeStatistics(SyncVectorEnv([lambda: counting_env([3])], autoreset_mode=AutoresetMode.SAME_STEP)), book
 )
@@ -279,13 +280,16 @@ for _ in range(6):
     envs.step(np.array([0]))
 print(json.dumps([[row["return"] for row in book.table("episodes")], [row["evidence"] for row in
 book.table("alerts")]]))
+book.run.finish()
 """
 
 
 @pytest.mark.skipif(OLD_GYM is None, reason="gymnasium 1.2.2 is not there (make test-frameworks installs it beside)")
-def test_gymnasium_1_2_2_reports_2_for_a_return_of_3_when_it_resets_in_the_same_step() -> None:
+def test_gymnasium_1_2_2_reports_2_for_a_return_of_3_when_it_resets_in_the_same_step(
+    tmp_path: Path,
+) -> None:
     here = Path(__file__).parent
-    program = SAME_STEP_IN_1_2_2.format(tests=str(here), src=str(here.parents[1] / "src"))
+    program = SAME_STEP_IN_1_2_2.format(tests=str(here), src=str(here.parents[1] / "src"), root=str(tmp_path))
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(OLD_GYM)!r})\n{program}"],
         capture_output=True,

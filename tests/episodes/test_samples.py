@@ -22,8 +22,7 @@ from rollbook.errors import BadInput
 
 
 @pytest.fixture
-def samples(notebook: Any, tmp_path: Path) -> Any:
-    notebook.folder = tmp_path
+def samples(notebook: Any) -> Any:
     log = SampleLog(notebook)
     return lambda items, **columns: log.log_samples(notebook, items, **columns)
 
@@ -137,23 +136,22 @@ def test_text_that_is_no_utf8_keeps_its_bytes(notebook: Any, samples: Any) -> No
     assert (rows[1]["item"], rows[1]["item_raw"], rows[1]["item_type"]) == ("\\xff\\xfe", b"\xff\xfe", "bytes")
 
 
-def test_an_item_of_ten_megabytes_lies_in_a_file_of_its_own(notebook: Any, samples: Any, tmp_path: Path) -> None:
+def test_an_item_of_ten_megabytes_lies_in_a_file_of_its_own(notebook: Any, samples: Any) -> None:
     long = "x" * 10_000_000
     assert samples([long, "short", long]).new == [True, True, False]
     first = notebook.table("samples")[0]
     assert first["item"] == "x" * 1000
     assert first["item_size"] == 10_000_000
-    assert (tmp_path / first["item_path"]).read_text() == long
+    assert (notebook.folder / first["item_path"]).read_text() == long
     assert notebook.table("samples")[2]["item_path"] == first["item_path"]
     assert notebook.counts == {}
 
 
-def test_beyond_the_stated_limit_only_the_beginning_of_an_item_is_kept(notebook: Any, tmp_path: Path) -> None:
-    notebook.folder = tmp_path
+def test_beyond_the_stated_limit_only_the_beginning_of_an_item_is_kept(notebook: Any) -> None:
     log = SampleLog(notebook, inline_bytes=100, apart_bytes=1000)
     log.log_samples(notebook, ["y" * 1001])
     row = notebook.table("samples")[0]
-    assert (row["item_path"], row["item_size"], len(row["item"])) == (None, 1001, 1000)
+    assert (row.get("item_path"), row["item_size"], len(row["item"])) == (None, 1001, 1000)
     assert notebook.counts == {"item_too_large": 1}
 
 
@@ -191,7 +189,7 @@ def test_a_failure_inside_never_reaches_the_loop(notebook: Any, samples: Any, mo
     assert notebook.counts == {"samples": 1}
 
 
-def test_what_was_seen_survives_the_process(notebook: Any, samples: Any, tmp_path: Path) -> None:
+def test_what_was_seen_survives_the_process(notebook: Any, samples: Any) -> None:
     samples(["a", "b"])
     again = SampleLog(notebook)
     logged = again.log_samples(notebook, ["b", "c"])
@@ -199,27 +197,21 @@ def test_what_was_seen_survives_the_process(notebook: Any, samples: Any, tmp_pat
     assert notebook.table("samples")[-2]["first_seen"] == 0
 
 
-def test_a_torn_end_of_the_file_costs_only_its_block(notebook: Any, samples: Any, tmp_path: Path) -> None:
+def test_a_torn_end_of_the_file_costs_only_its_block(notebook: Any, samples: Any) -> None:
     samples(["a"])
     samples(["b"])
-    (path,) = (tmp_path / "data" / "seen").iterdir()
+    (path,) = (notebook.folder / "data" / "seen").iterdir()
     path.write_bytes(path.read_bytes()[:-3])
     assert SampleLog(notebook).log_samples(notebook, ["a", "b"]).new == [False, True]
 
 
-def test_what_a_rewind_abandoned_was_not_seen(notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
-    notebook.folder = tmp_path
-    at = [1000]
-    monkeypatch.setattr(time, "time_ns", lambda: at[0])
+def test_what_a_rewind_abandoned_was_not_seen(notebook: Any) -> None:
     log = SampleLog(notebook)
+    notebook.clock(env_step=1)
     log.log_samples(notebook, ["kept"])
-    at[0] = 2000
+    notebook.clock(env_step=2)
     log.log_samples(notebook, ["abandoned"])
-    attempts = [{"n": 1, "parent": None, "cut": None}, {"n": 2, "parent": 1, "cut": {"time": 1500, "writers": {}}}]
-    (tmp_path / "run.json").write_text(json.dumps({"format": 1, "id": "a", "attempts": attempts}))
-    notebook.attempt = 2
+    notebook.rewind(env_step=1)
     assert log.log_samples(notebook, ["kept", "abandoned"]).new == [False, True]
 
 
@@ -293,8 +285,7 @@ def test_a_limit_that_is_none_is_refused(notebook: Any) -> None:
         SampleLog(notebook, exact="sometimes")
 
 
-def test_passing_the_exact_limit_is_said_once(notebook: Any, tmp_path: Path) -> None:
-    notebook.folder = tmp_path
+def test_passing_the_exact_limit_is_said_once(notebook: Any) -> None:
     log = SampleLog(notebook, exact=5)
     for _ in range(3):
         log.log_samples(notebook, [str(i) for i in range(10)])

@@ -123,9 +123,7 @@ def test_a_check_that_fails_costs_no_episode(notebook: Any) -> None:
 def test_rows_hold_the_observation_the_action_was_chosen_on_and_the_last_one_follows(notebook: Any) -> None:
     episodes(EpisodeRecorder(notebook, steps=True), [0.5])
     rows = notebook.table("steps")
-    assert [
-        (row["t"], row["obs"].tolist(), row.get("action"), row.get("reward"), row.get("terminated")) for row in rows
-    ] == [
+    assert [(row["t"], row["obs"], row.get("action"), row.get("reward"), row.get("terminated")) for row in rows] == [
         (0, [0.0, 0.0], 0, 0.5, False),
         (1, [1.0, 1.0], 1, 0.5, False),
         (2, [2.0, 2.0], 2, 0.5, True),
@@ -177,8 +175,8 @@ def test_observations_that_change_their_shape_are_kept_as_lists(notebook: Any) -
     assert [(row.get("obs"), row.get("obs/now")) for row in notebook.table("steps")] == [
         ([0.0], None),
         ([0.0, 0.0], None),
-        (None, [0.0, 0.0, 0.0]),
-        (None, "text"),
+        (None, "[0.0, 0.0, 0.0]"),  # a column of lists and texts is one of JSON
+        (None, '"text"'),
     ]
 
 

@@ -19,7 +19,7 @@ def test_transitions_become_rows_and_episodes_end_by_themselves(notebook: Any) -
                 info={"x": t}, action_logp=-0.7,
             )  # fmt: skip
     rows = notebook.table("steps")
-    assert [(row["t"], row["obs"].tolist(), row["next_obs"].tolist(), row["terminated"]) for row in rows[:3]] == [
+    assert [(row["t"], row["obs"], row["next_obs"], row["terminated"]) for row in rows[:3]] == [
         (0, [0, 0], [1, 0], False),
         (1, [1, 1], [2, 1], False),
         (2, [2, 2], [3, 2], True),
@@ -68,7 +68,7 @@ def test_whole_arrays_are_taken_at_once(notebook: Any) -> None:
             logits=np.zeros((6, 2)),
         )
     assert [row["obs/q"] for row in notebook.table("steps")] == list(range(6))
-    assert notebook.table("steps")[0]["logits"].tolist() == [0.0, 0.0]
+    assert notebook.table("steps")[0]["logits"] == [0.0, 0.0]
     assert notebook.columns("episodes", "return", "length") == [(3.0, 3), (3.0, 3)]
 
 

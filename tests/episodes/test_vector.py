@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pyarrow as pa
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
@@ -106,7 +107,7 @@ def test_trajectories_of_a_vector_hold_what_each_sub_environment_saw(
     for row in [row for row in notebook.table("episodes") if row["complete"]]:
         steps = [step for step in notebook.table("steps") if step["episode_id"] == row["episode_id"]]
         assert [step["t"] for step in steps] == list(range(row["length"] + 1))
-        assert [step["obs"].tolist()[1] for step in steps] == list(range(row["length"] + 1))
+        assert [step["obs"][1] for step in steps] == list(range(row["length"] + 1))
         assert [step.get("action") for step in steps[:-1]] == [row["env_index"] + 1] * row["length"]
         assert [step.get("terminated") for step in steps[:-1]] == [False] * (row["length"] - 1) + [True]
     envs.close()
@@ -152,45 +153,45 @@ def test_seeds_of_sub_environments_are_kept(notebook: Any, make_env: Any, inside
 
 @pytest.mark.parametrize("mode", MODES)
 def test_sub_processes_record_themselves_with_the_clocks_of_the_training_loop(
-    file_notebook: Any, make_env: Any, mode: AutoresetMode
+    notebook: Any, make_env: Any, mode: AutoresetMode
 ) -> None:
-    makers = record_envs([lambda i=i: make_env([3, 2 + i], reward=0.5) for i in range(4)], file_notebook)
-    envs = RecordEpisodes(AsyncVectorEnv(makers, autoreset_mode=mode), file_notebook)
-    file_notebook.clocks["env_step"] = 123
+    makers = record_envs([lambda i=i: make_env([3, 2 + i], reward=0.5) for i in range(4)], notebook.run)
+    envs = RecordEpisodes(AsyncVectorEnv(makers, autoreset_mode=mode), notebook.run)
+    notebook.clock(env_step=123)
     drive(envs, 20)
     envs.close()
-    rows = file_notebook.read("episodes")
+    rows = notebook.table("episodes")
     for i in range(4):
         mine = [row for row in rows if row["env_index"] == i and row["complete"]]
         assert Counter(row["length"] for row in mine) == expected([3, 2 + i], 20, mode)
         assert all(row["return"] == 0.5 * row["length"] for row in mine)
-        assert len({row["pid"] for row in mine}) == 1
+        assert len({row["writer"] for row in mine}) == 1
     assert {row["clock:env_step"] for row in rows} == {123}
-    assert os.getpid() not in {row["pid"] for row in rows}
+    assert notebook.run.writer.id not in {row["writer"] for row in rows}
     assert len({row["episode_id"] for row in rows}) == len(rows)
     assert len({row["number"] for row in rows}) == len(rows)
-    assert file_notebook.read("alerts") == []
+    assert notebook.table("alerts") == []
 
 
-def test_without_the_outer_wrapper_sub_processes_leave_the_clocks_open(file_notebook: Any) -> None:
-    makers = record_envs([lambda: gymnasium.make("CartPole-v1", max_episode_steps=4)] * 2, file_notebook)
+def test_without_the_outer_wrapper_sub_processes_leave_the_clocks_open(notebook: Any) -> None:
+    makers = record_envs([lambda: gymnasium.make("CartPole-v1", max_episode_steps=4)] * 2, notebook.run)
     envs = AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
     drive(envs, 9)
     envs.close()
-    complete = [row for row in file_notebook.read("episodes") if row["complete"]]
+    complete = [row for row in notebook.table("episodes") if row["complete"]]
     assert [row["length"] for row in complete] == [4] * 4
     assert all("clock:env_step" not in row for row in complete)  # readers place them by time
 
 
-def test_rewards_that_get_lost_between_vector_and_recorders_are_an_alert(file_notebook: Any, make_env: Any) -> None:
+def test_rewards_that_get_lost_between_vector_and_recorders_are_an_alert(notebook: Any, make_env: Any) -> None:
     class Losing(SyncVectorEnv):
         def step(self, actions: Any) -> Any:
             obs, rewards, *rest = super().step(actions)
             return obs, np.floor(rewards), *rest
 
-    envs = RecordEpisodes(Losing([lambda: make_env([2], reward=1.5)], autoreset_mode="SameStep"), file_notebook)
+    envs = RecordEpisodes(Losing([lambda: make_env([2], reward=1.5)], autoreset_mode="SameStep"), notebook.run)
     drive(envs, 2)
-    (alert,) = file_notebook.read("alerts")
+    (alert,) = notebook.table("alerts")
     evidence = json.loads(alert["evidence"])
     assert (evidence["own_return"], evidence["reported_return"]) == (3.0, 2.0)
 
@@ -258,5 +259,6 @@ def test_every_kind_of_space_is_kept_in_columns_of_its_own(notebook: Any, kind: 
     first = notebook.table("steps")[0]
     assert {name for name in first if name.startswith(("obs", "action"))} == names
     if kind == "image":
-        assert (first["obs"].dtype, first["obs"].shape, first["shape/obs"]) == (np.uint8, (20 * 24 * 3,), "20,24,3")
+        assert (len(first["obs"]), first["shape/obs"]) == (20 * 24 * 3, "20,24,3")
+        assert notebook.run.book.table("steps").schema.field("obs").type.value_type == pa.uint8()
     assert notebook.counts == {}
