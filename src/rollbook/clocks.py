@@ -67,7 +67,7 @@ def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
     Raises:
       InvalidClock: a name that is no Python identifier, or one that rollbook uses for something else.
     """
-    found = list(STANDARD)
+    clocks = list(STANDARD)
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or name in _RESERVED:
             raise InvalidClock(
@@ -75,6 +75,6 @@ def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
                 "log() and a column of every table, so it is a Python identifier, and none that rollbook uses for "
                 "something else, such as time, at, key and value. Rename it"
             )
-        if name not in found:
-            found.append(name)
-    return tuple(found)
+        if name not in clocks:
+            clocks.append(name)
+    return tuple(clocks)

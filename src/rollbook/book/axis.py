@@ -184,15 +184,15 @@ def timelines(
                 rows_of[whose] = rows_of.get(whose, 0) + part.row_groups[block]
         if near:
             take(piece, near)
-    found = {}
+    by_attempt = {}
     for number in {number for number, _ in by_writer}:
         writers_of = [writer for own, writer in by_writer if own == number]
         owner = max((w in main_writers, rows_of[number, w], w) for w in writers_of)[2]
         times = np.concatenate([t for t, _ in by_writer[number, owner]])
         readings = np.concatenate([c for _, c in by_writer[number, owner]])
         order = np.argsort(times, kind="stable")
-        found[number] = (times[order], readings[order], owner)
-    return found
+        by_attempt[number] = (times[order], readings[order], owner)
+    return by_attempt
 
 
 def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:

@@ -47,16 +47,16 @@ def batch(
     rows = {key: sum(piece.rows for piece in pieces if key in piece.meta["keys"]) for key in native.values()}
     few = [key for key in dict.fromkeys(native.values()) if rows[key] <= _FEW_ROWS]
     together = x is None or x == "time" or x in run.clocks
-    found: dict[str, Series | None] = {}
+    by_key: dict[str, Series | None] = {}
     if together and len(few) > 1:
-        found = _of_the_same_rows(pieces, run, few, rows, x=x, points=points, start=start, stop=stop, few=raw)
-        few = [key for key in few if key not in found]
+        by_key = _of_the_same_rows(pieces, run, few, rows, x=x, points=points, start=start, stop=stop, few=raw)
+        few = [key for key in few if key not in by_key]
     if together and len(few) > 1:
-        found |= _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop, few=raw)
+        by_key |= _together(pieces, run, few, labels, rows, x=x, points=points, start=start, stop=stop, few=raw)
     for key in native.values():
-        if found.get(key) is None:
-            found[key] = _alone(pieces, run, key, x=x, points=points, start=start, stop=stop, few=raw)
-    return {asked: series for asked, key in native.items() if (series := found[key]) is not None}
+        if by_key.get(key) is None:
+            by_key[key] = _alone(pieces, run, key, x=x, points=points, start=start, stop=stop, few=raw)
+    return {asked: series for asked, key in native.items() if (series := by_key[key]) is not None}
 
 
 def _alone(
@@ -111,7 +111,7 @@ def _of_the_same_rows(
     groups: dict[tuple[int, ...], list[str]] = {}
     for key in keys:
         groups.setdefault(tuple(n for n, piece in enumerate(pieces) if key in piece.meta["keys"]), []).append(key)
-    found: dict[str, Series | None] = {}
+    by_key: dict[str, Series | None] = {}
     for places, group in groups.items():
         mine = [pieces[n] for n in places]
         axis = x if x is not None else usual_axis(mine, run, group[0])
@@ -122,8 +122,8 @@ def _of_the_same_rows(
         raw = points is None or rows[group[0]] <= max(points, 1) or len(xs) <= few
         starts = None if raw or points is None else stretches(xs, points, start, stop)
         for key, values in columns.items():
-            found[key] = raw_series(xs, values, axis) if starts is None else reduced_rows(xs, values, starts, axis)
-    return found
+            by_key[key] = raw_series(xs, values, axis) if starts is None else reduced_rows(xs, values, starts, axis)
+    return by_key
 
 
 def _together(
@@ -143,7 +143,7 @@ def _together(
     table = select_metrics(pieces, run, keys)
     times = to_numpy(table["time"])[0]
     clocks = {name: to_numpy(table[name]) for name in run.clocks if name in table.column_names}
-    found: dict[str, Series | None] = {}
+    by_key: dict[str, Series | None] = {}
     for key in keys:
         values, valid = to_numpy(table[labels[key]])
         mine = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
@@ -153,11 +153,11 @@ def _together(
         elif axis in clocks:
             readings, known = clocks[axis]
             if known is not None and not known[mine].all():
-                found[key] = None
+                by_key[key] = None
                 continue
             xs = readings[mine]
         else:
-            found[key] = None
+            by_key[key] = None
             continue
         numbers = values[mine].astype(np.float64, copy=False)
         if len(xs) > 1 and bool(np.any(xs[1:] < xs[:-1])):
@@ -167,10 +167,10 @@ def _together(
             inside = (xs >= (-np.inf if start is None else start)) & (xs < (np.inf if stop is None else stop))
             xs, numbers = xs[inside], numbers[inside]
         if points is None or rows[key] <= max(points, 1) or len(xs) <= few:
-            found[key] = raw_series(xs, numbers, axis)
+            by_key[key] = raw_series(xs, numbers, axis)
         else:
-            found[key] = reduce_points(Buckets.of_rows(xs, numbers), points, axis, start, stop)
-    return found
+            by_key[key] = reduce_points(Buckets.of_rows(xs, numbers), points, axis, start, stop)
+    return by_key
 
 
 def _usual_axis(clocks: dict[str, tuple[NDArray, NDArray | None]], mine: NDArray, run: Context) -> str:

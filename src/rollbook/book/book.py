@@ -180,15 +180,15 @@ class Book:
     @property
     def clocks(self) -> tuple[str, ...]:
         """All clocks of the run, the standard ones first."""
-        found = self.info.get("clocks")
-        return tuple(str(name) for name in found) if isinstance(found, list) else ()
+        names = self.info.get("clocks")
+        return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
     def keys(self) -> list[str]:
         """The keys of metrics, sorted. A key called like a clock or a fixed column stands as value/<key>."""
 
-        def work(found: dict[str, Pieces]) -> list[str]:
-            run = self.context(found["metrics"], "all")
-            return sorted(all_keys(found["metrics"], run.clocks).values())
+        def work(tables: dict[str, Pieces]) -> list[str]:
+            run = self.context(tables["metrics"], "all")
+            return sorted(all_keys(tables["metrics"], run.clocks).values())
 
         return self.files.read(["metrics"], work)
 
@@ -198,16 +198,16 @@ class Book:
         They can be asked for wherever a key can. A name for which this book holds several keys is left out.
         """
 
-        def work(found: dict[str, Pieces]) -> dict[str, str]:
-            run = self.context(found["metrics"], "all")
-            return canonical_keys(all_keys(found["metrics"], run.clocks))
+        def work(tables: dict[str, Pieces]) -> dict[str, str]:
+            run = self.context(tables["metrics"], "all")
+            return canonical_keys(all_keys(tables["metrics"], run.clocks))
 
         return self.files.read(["metrics"], work)
 
     def problems(self) -> list[str]:
         """What could not be read, and why; empty if all is well. Looks at every table."""
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
-        self.files.read(names, lambda found: None)
+        self.files.read(names, lambda tables: None)
         return sorted(self.files.problems.values())
 
     # -- metrics
@@ -248,9 +248,9 @@ class Book:
         wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
         table = self.files.read(
             ["metrics"],
-            lambda found: select_metrics(
-                found["metrics"],
-                self.context(found["metrics"], attempts),
+            lambda tables: select_metrics(
+                tables["metrics"],
+                self.context(tables["metrics"], attempts),
                 wanted,
                 x=x,
                 start=start,
@@ -327,13 +327,13 @@ class Book:
             )
         return self.files.read(
             ["metrics"],
-            lambda found: work(found["metrics"], self.context(found["metrics"], attempts), asked, **axis),
+            lambda tables: work(tables["metrics"], self.context(tables["metrics"], attempts), asked, **axis),
         )
 
     def latest(self, attempts: Attempts = "effective") -> Latest:
         """The newest value of every key: {key: (value, known clocks, unix seconds)}. Cheap."""
         return self.files.read(
-            ["metrics"], lambda found: latest_values(found["metrics"], self.context(found["metrics"], attempts))
+            ["metrics"], lambda tables: latest_values(tables["metrics"], self.context(tables["metrics"], attempts))
         )
 
     # -- the other tables
@@ -355,8 +355,8 @@ class Book:
         if where is not None and name == "metrics":
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
-        def work(found: dict[str, Pieces]) -> pa.Table:
-            pieces = found[name]
+        def work(tables: dict[str, Pieces]) -> pa.Table:
+            pieces = tables[name]
             if not pieces and name not in TABLES:
                 raise UnknownKey(self._no_table(name))
             run = self.context(pieces, attempts)
@@ -506,7 +506,7 @@ class Book:
             raise UnknownKey(f"at({name}={value}): no such clock.{did_you_mean(name, list(self.clocks))}")
         metrics = self.files.read(
             ["metrics"],
-            lambda found: values_at(found["metrics"], self.context(found["metrics"], "effective"), name, int(value)),
+            lambda read: values_at(read["metrics"], self.context(read["metrics"], "effective"), name, int(value)),
         )
         tables = {}
         for table in self._tables():
@@ -517,9 +517,9 @@ class Book:
         near = nearest_rows(tables, name, int(value), rows, self.clocks)
         return {"metrics": metrics, **near} if metrics.num_rows else near
 
-    def _near(self, found: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
+    def _near(self, tables: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
         """Rows of one table among which the nearest ones are."""
-        ((table, pieces),) = found.items()
+        ((table, pieces),) = tables.items()
         run = self.context(pieces, "effective")
         return read_near(table, pieces, run, clock, value, rows)
 
@@ -538,8 +538,8 @@ class Book:
         return self._database.sql(query, self._tables(), unlocked=unlocked)
 
     def _scan(self, table: str, attempts: Attempts = "effective") -> Scan:
-        def work(found: dict[str, Pieces]) -> Scan:
-            return scan_of(table, found[table], self.context(found[table], attempts))
+        def work(tables: dict[str, Pieces]) -> Scan:
+            return scan_of(table, tables[table], self.context(tables[table], attempts))
 
         return self.files.read([table], work)
 
@@ -624,7 +624,7 @@ class Book:
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
         """How many rows `table(name)` has; 0 for a table that there is not. Reads their identity at most."""
-        return self.files.read([table], lambda found: count_rows(found[table], self.context(found[table], attempts)))
+        return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
         """What the rooms of the store need to know beside the rows; not for users."""
@@ -638,9 +638,9 @@ class Book:
     def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
         """Where the first row of each checkpoint stands."""
 
-        def work(found: dict[str, Pieces]) -> dict[str, CheckpointRow]:
+        def work(tables: dict[str, Pieces]) -> dict[str, CheckpointRow]:
             rows: dict[str, CheckpointRow] = {}
-            for piece in found["checkpoints"]:
+            for piece in tables["checkpoints"]:
                 table = identity(piece.read(), piece.meta)
                 if "checkpoint_id" not in table.column_names:
                     continue

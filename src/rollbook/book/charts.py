@@ -67,12 +67,12 @@ def _small_multiples(
 def _series(book: ChartTables, keys: list[str], x: str | None, points: int) -> dict[str, Series]:
     if not keys:
         raise BadInput(f"plot(): say which key.{did_you_mean('', book.keys())}")
-    found = book.batch(keys, x=x, points=points)
+    series = book.batch(keys, x=x, points=points)
     for key in keys:
-        if key not in found:
+        if key not in series:
             book.series(key, x=x, points=1)  # raises with the names that there are
             raise UnknownKey(f"{book.path} has no key {key!r}.{did_you_mean(key, book.keys())}")
-    return found
+    return series
 
 
 def _line(key: str, series: Series) -> Line:

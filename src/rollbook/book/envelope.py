@@ -181,9 +181,9 @@ def _buckets(
         pyramid = _pyramid(piece, run)
         column = piece.column_of(key)
         if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
-            found = _from_pyramid(piece, pyramid, column, axis, points, low, high)
-            if found is not None:
-                yield from found
+            buckets = _from_pyramid(piece, pyramid, column, axis, points, low, high)
+            if buckets is not None:
+                yield from buckets
                 return
     for x, values in _rows(piece, run, key, label, axis, low, high, whole is True):
         kept = (x >= low) & (x < high)
@@ -238,14 +238,14 @@ def _from_pyramid(
 
 def _ranges(levels: NDArray, rows: list[int]) -> list[tuple[float, float]]:
     """(smallest, largest) reading of each block, from its coarsest level."""
-    found = []
+    ranges = []
     place = 0
     for n in rows:
         size = level_sizes(n)[-1]
         part = levels[:, place : place + size]
-        found.append((float(part[2].min()), float(part[3].max())))
+        ranges.append((float(part[2].min()), float(part[3].max())))
         place += size
-    return found
+    return ranges
 
 
 def _rows(

@@ -95,12 +95,12 @@ class Episode(Mapping[str, Any]):
 
     def files(self) -> dict[str, Path]:
         """The files of its media by key: those that are there, neither evicted nor still to be encoded."""
-        found = {}
+        paths = {}
         for row in plain_rows(self.media()):
             path = media_file(self._book, str(row.get("path")))
             if path is not None:
-                found[str(row.get("key"))] = path
-        return found
+                paths[str(row.get("key"))] = path
+        return paths
 
     @property
     def video(self) -> Path | None:
@@ -152,13 +152,13 @@ def find_episode(book: EpisodeTables, which: str) -> Episode:
             f"{book.path} holds no finished episode, so there is no {which!r} one. Record some with "
             "RecordEpisodes(env, scope), or read book.episodes() for those that were cut short"
         )
-    found = book.table("episodes", "all", where=("episode_id", which))
-    if not found.num_rows:
+    same_id = book.table("episodes", "all", where=("episode_id", which))
+    if not same_id.num_rows:
         raise UnknownKey(
             f"{book.path} has no episode {which!r}; book.episodes() lists them, and 'best', 'worst', 'first' and "
             "'last' may stand for an id"
         )
-    return Episode(book, found.slice(found.num_rows - 1))
+    return Episode(book, same_id.slice(same_id.num_rows - 1))
 
 
 def _place(rows: pa.Table, which: str) -> int | None:

@@ -59,8 +59,8 @@ def condition(text: str, *, where: str = "where") -> Expression:
     if not text.strip():
         raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
     sql = f"({_spelled(text)}\n)"  # the line ends a comment, so that nothing behind it is swallowed
-    (found,) = _expressions(f"select {sql}", text, where, expected=1)
-    return Expression(sql, found)
+    (tree,) = _expressions(f"select {sql}", text, where, expected=1)
+    return Expression(sql, tree)
 
 
 def _spelled(text: str) -> str:
@@ -121,14 +121,14 @@ def _parsed(query: str) -> str:
 
 
 def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...]]:
-    found: dict[tuple[str, ...], None] = {}
+    names: dict[tuple[str, ...], None] = {}
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
         if refused:
             raise BadInput(f"{where}={text!r:.200} uses {refused}, which it may not. {_HINT}")
         if each.get("class") == "COLUMN_REF":
-            found[tuple(str(part) for part in each["column_names"])] = None
-    return list(found)
+            names[tuple(str(part) for part in each["column_names"])] = None
+    return list(names)
 
 
 def nodes_of(node: Any) -> Iterator[dict[str, Any]]:

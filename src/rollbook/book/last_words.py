@@ -57,9 +57,9 @@ def all_marks(book: MarkedRun) -> list[dict[str, Any]]:
     A journal may hold anything: a payload that is no object is {}.
     """
 
-    def work(found: dict[str, Pieces]) -> list[dict[str, Any]]:
-        run = book.context(found["marks"], "all")
-        table = read_table("marks", found["marks"], run.clocks, run.history, "all")
+    def work(tables: dict[str, Pieces]) -> list[dict[str, Any]]:
+        run = book.context(tables["marks"], "all")
+        table = read_table("marks", tables["marks"], run.clocks, run.history, "all")
         return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
 
     marks = book.files.read(["marks"], work)

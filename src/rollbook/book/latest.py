@@ -27,14 +27,14 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     Rows are newer in a later attempt, and within one by time.
     """
     labels = all_keys(pieces, run.clocks)
-    found: dict[str, tuple[tuple[int, int], Any, dict[str, int]]] = {}
+    newest: dict[str, tuple[tuple[int, int], Any, dict[str, int]]] = {}
     for piece in pieces:
         for age, key, value, clocks in _of_piece(piece, run, labels):
             label = labels.get(key, key)
-            known = found.get(label)
+            known = newest.get(label)
             if known is None or known[0] <= age:
-                found[label] = (age, value, clocks)
-    return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(found.items())}
+                newest[label] = (age, value, clocks)
+    return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(newest.items())}
 
 
 def _of_piece(
@@ -48,14 +48,14 @@ def _of_piece(
     if piece.is_long:
         return _of_long(piece, run)
     tail = piece.tail(_TAIL_ROWS)
-    found = [] if tail is None else _of_rows(tail, run, labels)
-    return found if found and len(found) == len(meta["keys"]) else _of_rows(piece, run, labels)
+    entries = [] if tail is None else _of_rows(tail, run, labels)
+    return entries if entries and len(entries) == len(meta["keys"]) else _of_rows(piece, run, labels)
 
 
 def _of_rows(
     piece: Piece, run: Context, labels: dict[str, str]
 ) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
-    found: list[tuple[tuple[int, int], str, Any, dict[str, int]]] = []
+    entries: list[tuple[tuple[int, int], str, Any, dict[str, int]]] = []
     for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
         table = wide.table
         times = to_numpy(table["time"])[0]
@@ -71,8 +71,8 @@ def _of_rows(
                 age = (int(np.max(wide.attempt)), int(times[row]))
                 if row not in clocks:
                     clocks[row] = _clocks(table, row, run)
-                found.append((age, key, table[name][row].as_py(), clocks[row]))
-    return found
+                entries.append((age, key, table[name][row].as_py(), clocks[row]))
+    return entries
 
 
 def _counts_to_its_end(piece: Piece, run: Context) -> bool:
@@ -98,13 +98,13 @@ def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any
     times, attempts = to_numpy(table["time"])[0], to_numpy(table["attempt"])[0]
     order = np.lexsort((times, attempts, names))
     last = order[np.append(names[order][1:] != names[order][:-1], True)]
-    found = []
+    entries = []
     for row in last.tolist():
         kind = table["type"][row].as_py()
         value: Any = table["integer" if kind in "qb" else "value"][row].as_py()
         value = bool(value) if kind == "b" else value
-        found.append(((int(attempts[row]), int(times[row])), str(names[row]), value, _clocks(table, row, run)))
-    return found
+        entries.append(((int(attempts[row]), int(times[row])), str(names[row]), value, _clocks(table, row, run)))
+    return entries
 
 
 def _clocks(table: pa.Table, row: int, run: Context) -> dict[str, int]:

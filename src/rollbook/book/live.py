@@ -187,40 +187,40 @@ class LiveJournal:
         """
         self.marks = DurableMarks(self._run)
         self._kept_bytes = 0
-        found = Snapshot()
-        found.writers = self._list_writers()
+        snapshot = Snapshot()
+        snapshot.writers = self._list_writers()
         seen: dict[str, int] = {}
         segments: dict[tuple[str, int], LiveSegment] = {}
         logs: dict[str, _Log] = {}
-        for info in found.writers:
+        for info in snapshot.writers:
             self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
-            _raise(found.tops, segment.header.writer, segment.header.lane, segment.last_seq)
+            _raise(snapshot.tops, segment.header.writer, segment.header.lane, segment.last_seq)
         for log in logs.values():
-            _raise(found.tops, *log.whose, log.last_seq)
+            _raise(snapshot.tops, *log.whose, log.last_seq)
         for (writer, lane), last in sealed().items():
-            _raise(found.tops, writer, lane, last)
-        writing = [info for info in found.writers if info.closed is None and found.tops]
+            _raise(snapshot.tops, writer, lane, last)
+        writing = [info for info in snapshot.writers if info.closed is None and snapshot.tops]
         if writing:
             time.sleep(SETTLE_SECONDS)
         for info in writing:
             self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
-            top = found.tops.setdefault((segment.header.writer, segment.header.lane), 0)
+            top = snapshot.tops.setdefault((segment.header.writer, segment.header.lane), 0)
             if segment.settle(top) and segment.rows:
-                found.segments.append(segment)
-        self._judge(found)
+                snapshot.segments.append(segment)
+        self._judge(snapshot)
         for log in logs.values():
             for payload in log.fill_payloads:
-                found.fills.add_frame(*log.whose, payload)
+                snapshot.fills.add_frame(*log.whose, payload)
         for log in logs.values():
-            found.frames += log.tables(found.fills)
+            snapshot.frames += log.tables(snapshot.fills)
         self._logs = logs
         self._left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
         for segment in segments.values():
             if segment.problem:
                 self.problems[segment.path] = segment.problem
-        return found
+        return snapshot
 
     def _list_writers(self) -> list[WriterInfo]:
         folder = journal_folder(self._run)
@@ -296,10 +296,10 @@ class LiveJournal:
             live.forget()
         return live, head[0]
 
-    def _judge(self, found: Snapshot) -> None:
+    def _judge(self, snapshot: Snapshot) -> None:
         """Leave out what a power loss made doubtful."""
-        rebooted = {info.id: info for info in found.writers if self.marks.rebooted(info)}
-        for segment in found.segments if rebooted else ():
+        rebooted = {info.id: info for info in snapshot.writers if self.marks.rebooted(info)}
+        for segment in snapshot.segments if rebooted else ():
             header = segment.header
             if header.writer in rebooted:
                 words = segment.words()
@@ -311,7 +311,7 @@ class LiveJournal:
                         "went down; they are set aside"
                     )
                     segment.leave_out(doubtful)
-        found.segments = [segment for segment in found.segments if segment.rows]
+        snapshot.segments = [segment for segment in snapshot.segments if segment.rows]
 
     def _scan(self, path: str, lane: int, info: WriterInfo, tables: Collection[str]) -> _Log:
         inode = os.stat(path).st_ino

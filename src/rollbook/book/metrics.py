@@ -58,12 +58,12 @@ def wide_metrics(
     Args:
       within: ranges of columns that matter: blocks that have no such rows are not read. Other rows may be given, too.
     """
-    found = []
+    tables = []
     for piece in pieces:
         wide = _wide(piece, keys, clocks, history, attempts, with_identity, within)
         if wide is not None and wide.table.num_rows:
-            found.append(wide)
-    return found
+            tables.append(wide)
+    return tables
 
 
 def _wide(

@@ -59,11 +59,11 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         for _, number, block, row in best:
             if pieces[number] is piece:
                 mine.setdefault(block, []).append(row)
-        found = [
+        tables = [
             take_table(piece.read(None, None if block < 0 else [block]), np.array(sorted(places), dtype=np.int64))
             for block, places in sorted(mine.items())
         ]
-        return join_tables(found) if found else None
+        return join_tables(tables) if tables else None
 
     return read_table(table, pieces, run.clocks, run.history, run.attempts, pick)
 
@@ -101,24 +101,24 @@ def values_at(pieces: Pieces, run: Context, clock: str, value: int) -> pa.Table:
     labels = all_keys(pieces, run.clocks)
     missing = set(labels)
     stop, steps = float(value) + 1, 1
-    found = []
+    blocks = []
     while missing:
         start = _further_back(pieces, missing, clock, stop, steps)
         table = select_metrics(pieces, run, sorted(missing), x=clock, start=start, stop=stop)
         near = nearest_rows({"metrics": in_microseconds(table)}, clock, value, 0, run.clocks).get("metrics")
         if near is not None:
-            found.append(near)
+            blocks.append(near)
             seen = set(near["key"].to_pylist())
             missing = {key for key in missing if labels[key] not in seen and key not in seen}
         if start is None:
             break
         stop, steps = start, steps * 4
-    if not found:
+    if not blocks:
         readings = pa.nulls(0, pa.int64())
         times = pa.nulls(0, pa.timestamp("us", tz="UTC"))
         columns = [pa.nulls(0, pa.string()), pa.nulls(0, pa.float64()), readings, times]
         return pa.Table.from_arrays(columns, names=["key", "value", clock, "time"])
-    whole = join_tables(found)
+    whole = join_tables(blocks)
     order = np.argsort(np.array(whole["key"].to_pylist(), dtype=object).astype(str), kind="stable")
     return take_table(whole, order)
 
@@ -145,7 +145,7 @@ def nearest_rows(
     Tables whose rows do not know the clock are left out. Of metrics, the newest value of each key at or before the
     point is given instead: key, value, the clock's reading, time.
     """
-    found = {}
+    chosen = {}
     for name, table in tables.items():
         if clock not in table.column_names:
             continue
@@ -154,12 +154,12 @@ def nearest_rows(
         if not len(known):
             continue
         if name == "metrics":
-            found[name] = _values_at(table, clock, readings, known, value, clocks)
+            chosen[name] = _values_at(table, clock, readings, known, value, clocks)
             continue
         distance = np.abs(readings[known].astype(np.float64) - value)
         nearest = known[np.sort(_smallest(distance, rows))]
-        found[name] = take_table(table, nearest)
-    return {name: table for name, table in found.items() if table.num_rows}
+        chosen[name] = take_table(table, nearest)
+    return {name: table for name, table in chosen.items() if table.num_rows}
 
 
 def _values_at(

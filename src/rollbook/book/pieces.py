@@ -142,12 +142,12 @@ class Piece:
                 blocks = [[group] for group in self.part.groups_with(column, word)]
             except Damaged as err:
                 raise BadPiece(self.part.path, str(err)) from None
-        found = []
+        matching = []
         for block in blocks:  # one at a time: pictures take several times their size while they are decoded
             rows = self.read(None, block)
             if column in rows.column_names:
-                found.append(take_table(rows, rows_equal(rows[column], word)))
-        table = pa.concat_tables(found) if found else None
+                matching.append(take_table(rows, rows_equal(rows[column], word)))
+        table = pa.concat_tables(matching) if matching else None
         if table is None or not table.num_rows:
             return None
         # What has no common type in the whole piece often has one among these rows.
@@ -192,13 +192,13 @@ class RunFiles:
     @property
     def problems(self) -> dict[str, str]:
         """What was left out and why, as far as it was looked at."""
-        found = {**self._journal.problems, **self._shelf.problems}
+        problems = {**self._journal.problems, **self._shelf.problems}
         for writer in self._journal.marks.unconfirmed:
-            found[writer] = (
+            problems[writer] = (
                 f"writer {writer}: the machine was booted anew since it wrote, and no keeper had confirmed its rows "
                 "on the disk; they are shown as they are"
             )
-        return found
+        return problems
 
     def read(self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T]) -> T:
         """`work` on the pieces of some tables, from the start again whenever a file moved under it.
@@ -238,12 +238,12 @@ class RunFiles:
 
     def _sealed_tops(self, tables: Sequence[str]) -> dict[tuple[str, int], int]:
         """(writer, lane) -> the highest sequence number that is in Parquet."""
-        found: dict[tuple[str, int], int] = {}
+        last_seqs: dict[tuple[str, int], int] = {}
         for table in tables:
             for part in self.parts(table):
                 for writer, lane, _, _, last in covers_of(part.meta):
-                    found[writer, lane] = max(last, found.get((writer, lane), 0))
-        return found
+                    last_seqs[writer, lane] = max(last, last_seqs.get((writer, lane), 0))
+        return last_seqs
 
     def _of_table(self, table: str, live: Snapshot, fills: Fills) -> Pieces:
         pieces: Pieces = []

@@ -73,16 +73,16 @@ def write_results(book: MeasuredRun) -> None:
 
 def results_of(book: MeasuredRun) -> dict[str, Any]:
     """See the module. What cannot be read is left out: a summary is no place for an error."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in (_scores, _checkpoint, _length):
         try:
-            found.update(part(book))
+            values.update(part(book))
         except RollbookError:
             continue
     status = book.status
     if status != "running":
-        found["status"] = status
-    return found
+        values["status"] = status
+    return values
 
 
 def _scores(book: MeasuredRun) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _scores(book: MeasuredRun) -> dict[str, Any]:
         labels = all_keys(pieces, run.clocks)
         native = {label: key for key, label in labels.items()}
         latest = latest_values(pieces, run)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         clear = canonical_keys(labels)
         for name in (name for name in aliases.SCORES if clear.get(name) in latest):
             label = clear[name]
@@ -100,12 +100,12 @@ def _scores(book: MeasuredRun) -> dict[str, Any]:
             key = native[label]
             lowest, highest = _extremes([piece for piece in pieces if key in piece.meta["keys"]], run, key, label)
             best = lowest if aliases.lower_is_better(name) else highest
-            found.update({f"{name}.{how}": v for how, v in (("last", last), ("best", best)) if v is not None})
+            values.update({f"{name}.{how}": v for how, v in (("last", last), ("best", best)) if v is not None})
         ends = [readings for _, readings, _ in latest.values()]
         for clock in run.clocks:
             seen = [readings[clock] for readings in ends if clock in readings]
-            found.update({f"length.{clock}": max(seen)} if seen else {})
-        return found
+            values.update({f"length.{clock}": max(seen)} if seen else {})
+        return values
 
     return book.files.read(["metrics"], work)
 
@@ -146,10 +146,10 @@ def _length(book: MeasuredRun) -> dict[str, Any]:
 
     episodes = book.files.read(["episodes"], work)
     lives = [life for life in book.info.get("attempts", ()) if life.get("started") and life.get("ended")]
-    found: dict[str, Any] = {"length.episodes": episodes} if episodes else {}
+    values: dict[str, Any] = {"length.episodes": episodes} if episodes else {}
     if lives:
-        found["length.seconds"] = round(sum(life["ended"] - life["started"] for life in lives), 1)
-    return found
+        values["length.seconds"] = round(sum(life["ended"] - life["started"] for life in lives), 1)
+    return values
 
 
 def _number(value: Any) -> float | None:

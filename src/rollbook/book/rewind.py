@@ -35,8 +35,8 @@ def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, Cu
     return book.files.read(tables, lambda pieces: _find(book, pieces, clock, value))
 
 
-def _find(book: Book, found: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
-    pieces = [piece for each in found.values() for piece in each]
+def _find(book: Book, tables: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+    pieces = [piece for each in tables.values() for piece in each]
     run = book.context(pieces, "effective")
     best: tuple[tuple[int, int, int], str, dict[str, int]] | None = None
     lowest: int | None = None

@@ -127,15 +127,15 @@ def _columns(piece: Piece, run: Context) -> dict[str, str]:
     meta = piece.meta
     keys = {piece.column_of(key): key for key in meta["keys"]}
     plain = {"time", *IDENTITY, *meta["clocks"]}
-    found = {}
+    columns = {}
     for column in piece.part.columns:
         if column not in plain:
             name = value_name(keys.get(column, column), run.clocks)
             bare = name.removeprefix("value/")
             if bare != name and bare in (*RESERVED, *run.clocks) and bare not in plain:
                 name = bare  # as `Book.table` spells it: nobody knows the clock of that name
-            found[name] = column
-    return found
+            columns[name] = column
+    return columns
 
 
 def _kinds(
@@ -153,14 +153,14 @@ def _kinds(
     for field in rest.schema:
         if field.name != "time" and field.name not in IDENTITY:
             kinds.setdefault(field.name, []).append(field.type)
-    found = {name: common_type(types) for name, types in kinds.items()}
-    for name, kind in found.items():
+    resolved = {name: common_type(types) for name, types in kinds.items()}
+    for name, kind in resolved.items():
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             for other in kinds[name]:
                 plain = other.value_type if pa.types.is_dictionary(other) else other
                 if not (pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_null(plain)):
                     return None
-    return found
+    return resolved
 
 
 def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str) -> str:

@@ -39,13 +39,13 @@ class SealedRows:
 
     def lanes(self) -> dict[str, dict[int, int]]:
         """{writer: {lane: highest sequence number in Parquet}}, over all tables."""
-        found: dict[str, dict[int, int]] = {}
+        last_seqs: dict[str, dict[int, int]] = {}
         for table in self._tables():
             for part in self._parts(table):
                 for writer, lane, _, _, last in covers_of(part.meta):
-                    lanes = found.setdefault(writer, {})
+                    lanes = last_seqs.setdefault(writer, {})
                     lanes[lane] = max(last, lanes.get(lane, 0))
-        return found
+        return last_seqs
 
     def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = FORWARDED) -> Iterator[Row]:
         """The rows of a lane with after < seq <= up_to, by seq, and the marks among them."""
@@ -162,12 +162,12 @@ def _row(
 
 
 def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in lines:
         kind = line["type"]
         if kind == "z":
-            found[line["key"]] = int(line["digits"])
+            values[line["key"]] = int(line["digits"])
         else:
             value = line["integer"] if kind in "qb" else line["value"]
-            found[line["key"]] = bool(value) if kind == "b" else value
-    return found
+            values[line["key"]] = bool(value) if kind == "b" else value
+    return values

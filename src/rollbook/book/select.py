@@ -116,31 +116,31 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
       UnknownKey: one that the book does not hold. AmbiguousKey: a canonical name for several keys of the book.
     """
     by_label = {label: key for key, label in labels.items()}
-    found = []
+    natives = []
     for key in keys:
         native = key if key in labels else by_label.get(key)
-        found.append(_native(key, labels, path) if native is None else native)
-    return list(dict.fromkeys(found))
+        natives.append(_native(key, labels, path) if native is None else native)
+    return list(dict.fromkeys(natives))
 
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, of every name that is clear in this book."""
     from rollbook.aliases import TABLE, candidates
 
-    found = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
-    return {name: labels[keys[0]] for name, keys in found if len(keys) == 1}
+    fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
+    return {name: labels[keys[0]] for name, keys in fitting if len(keys) == 1}
 
 
 def _native(name: str, labels: dict[str, str], path: str) -> str:
     """The key that a canonical name stands for in this book."""
     from rollbook.aliases import candidates, native_names
 
-    found = candidates(str(name), labels)
-    if len(found) == 1:
-        return found[0]
-    if found:
+    fitting = candidates(str(name), labels)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
         raise AmbiguousKey(
-            f"{path}: {name!r} stands for {len(found)} keys of this book: {', '.join(found)}. Ask for one of them."
+            f"{path}: {name!r} stands for {len(fitting)} keys of this book: {', '.join(fitting)}. Ask for one of them."
         )
     known = native_names(str(name))
     other = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
@@ -162,7 +162,7 @@ def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.T
         if column in plain:
             table = table.append_column(name, table[column])
         else:
-            table = table.rename_columns([name if found == column else found for found in table.column_names])
+            table = table.rename_columns([name if other == column else other for other in table.column_names])
     return table
 
 
@@ -204,12 +204,12 @@ def _ns(moment: Any, default: int) -> int:
     if seconds is None:
         return default
     try:
-        found: int = max(-(2**62), min(2**62, round(seconds * 1e9)))
+        ns: int = max(-(2**62), min(2**62, round(seconds * 1e9)))
     except (TypeError, ValueError, OverflowError):
         if isinstance(seconds, float) and seconds in (float("inf"), float("-inf")):
             return 2**62 if seconds > 0 else -(2**62)
         raise BadInput(f"{moment!r:.80} must be a moment: pass unix seconds or a datetime") from None
-    return found
+    return ns
 
 
 def _latest(*moments: Any) -> Any:

@@ -75,10 +75,10 @@ def _parsed(query: str, text: str, what: str) -> dict[str, Any]:
             answer = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
         except duckdb.Error as err:
             raise BadInput(f"{text!r:.200} cannot be read as {what}: {err}") from None
-    found = json.loads(answer[0]) if answer else {}
-    if found.get("error"):
-        raise BadInput(f"{text!r:.200} cannot be read as {what}: {found.get('error_message')}. {_QUOTES}")
-    statements = found.get("statements") or []
+    parsed = json.loads(answer[0]) if answer else {}
+    if parsed.get("error"):
+        raise BadInput(f"{text!r:.200} cannot be read as {what}: {parsed.get('error_message')}. {_QUOTES}")
+    statements = parsed.get("statements") or []
     if len(statements) != 1 or statements[0]["node"].get("type") != "SELECT_NODE":
         raise BadInput(f"{text!r:.200} is not {what}: it is {len(statements)} statements")
     return dict(statements[0]["node"])

@@ -172,11 +172,11 @@ def rewards(
     """The mean over episodes of each component's sum, by stretches of the axis."""
     table = book.table("rewards")
     title = f"{book.project}/{book.name}: reward components"
-    found = list(dict.fromkeys(_texts(table, "stage")))
+    stages = list(dict.fromkeys(_texts(table, "stage")))
     if stage is None:
-        stage = "final" if "final" in found or not found else found[-1]
-    elif stage not in found:
-        raise UnknownKey(f"plot(chart='rewards', stage={stage!r}): no such stage.{did_you_mean(stage, found)}")
+        stage = "final" if "final" in stages or not stages else stages[-1]
+    elif stage not in stages:
+        raise UnknownKey(f"plot(chart='rewards', stage={stage!r}): no such stage.{did_you_mean(stage, stages)}")
     rows = [n for n, name in enumerate(_texts(table, "stage")) if name == stage]
     mine = table.take(rows) if rows else table.slice(0, 0)
     axis = _axis_of(book, mine, x)

@@ -43,10 +43,10 @@ def read_table(
     """
     tables = []
     for piece in pieces:
-        found = pick(piece)
-        if found is None:
+        picked = pick(piece)
+        if picked is None:
             continue
-        table = identity(found, piece.meta)
+        table = identity(picked, piece.meta)
         mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
         if mask is not None and name == "checkpoints" and attempts == "effective":
             mask = _of_checkpoints(table, mask, history)

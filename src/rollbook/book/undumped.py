@@ -40,16 +40,16 @@ def read_windows(book: Book) -> dict[tuple[str, str], dict[str, Window]]:
       nothing.
     """
 
-    def work(found: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
-        run = book.context([piece for pieces in found.values() for piece in pieces], "effective")
-        since = _since(_effective("marks", found["marks"], run), run)
+    def work(tables: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
+        run = book.context([piece for pieces in tables.values() for piece in pieces], "effective")
+        since = _since(_effective("marks", tables["marks"], run), run)
         if not since:
             return {}
         values: dict[tuple[str, str], dict[str, list[tuple[_Place, float | Histogram]]]] = {
             scope: {key: [] for key in keys} for scope, keys in since.items()
         }
-        _add_numbers(values, since, found["metrics"], run)
-        _add_arrays(values, since, _effective("histograms", found["histograms"], run), run)
+        _add_numbers(values, since, tables["metrics"], run)
+        _add_arrays(values, since, _effective("histograms", tables["histograms"], run), run)
         return {
             scope: {key: [value for _, value in sorted(cells, key=lambda cell: cell[0])] for key, cells in keys.items()}
             for scope, keys in values.items()

@@ -74,7 +74,7 @@ def media_file(book: EpisodeTables, path: str) -> Path | None:
     root = Path(book.path).resolve()
     wanted = (root / path).resolve()
     # A film that could not be written in its format has the suffix of another one.
-    for found in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
-        if found.is_relative_to(root) and found.is_file():  # the path comes from the run: untrusted
-            return found
+    for candidate in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
+        if candidate.is_relative_to(root) and candidate.is_file():  # the path comes from the run: untrusted
+            return candidate
     return None

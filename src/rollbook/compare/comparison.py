@@ -185,8 +185,8 @@ class Comparison:
             if not math.isnan(score)
         ]
         named = zip(("group", "run", "task"), range(3), strict=True)
-        found: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
-        return found | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
+        columns: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
+        return columns | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
 
 
 def _how_sure(interval: Interval) -> str:

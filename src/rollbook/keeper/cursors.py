@@ -33,13 +33,13 @@ class SavedCursor:
       position: output file -> length, None for sinks that cannot say.
       state: the memory of sink and filters, None if they have none.
       rows, refused: how many rows were delivered, and values not sent because the sink does not take their kind.
-      found: there was something to go on from.
+      is_old: there was something to go on from.
     """
 
     def __init__(self, path: str | None) -> None:
         self.path = path
         saved = read_json(path) if path is not None else {}
-        self.found = bool(saved)
+        self.is_old = bool(saved)
         self.cursor = as_cursor(saved.get("cursor"))
         position, state = saved.get("position"), saved.get("state")
         self.position: dict[str, int] | None = position if isinstance(position, dict) else None

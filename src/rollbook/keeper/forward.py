@@ -170,7 +170,7 @@ class Forwarder:
             return
         sink = self._ready_sink()
         self._info = self._info if self._info is not None else run_info(self._folder)
-        sink.open(_with_resumed(self._info, self._saved.found))
+        sink.open(_with_resumed(self._info, self._saved.is_old))
         if _can_go_back(sink):
             sink.truncate(self._saved.position or {})
         if self._saved.state is not None and _has_memory(sink):

@@ -40,13 +40,13 @@ class LazySealed:
     def lanes(self) -> dict[str, dict[int, int]]:
         """{writer: {lane: highest sequence number in Parquet}}. Lists a folder again only when it has changed."""
         self._look()
-        found: dict[str, dict[int, int]] = {}
+        covered: dict[str, dict[int, int]] = {}
         for parts in self._covers.values():
             for covers in parts.values():
                 for writer, lane, _first, last in covers:
-                    lanes = found.setdefault(writer, {})
+                    lanes = covered.setdefault(writer, {})
                     lanes[lane] = max(0 if last == _ANY else last, lanes.get(lane, 0))
-        return found
+        return covered
 
     def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str]) -> Iterator[Row]:
         """The rows of a lane with after < seq <= up_to, by seq. Asks the store only if a part may hold some."""

@@ -1,8 +1,8 @@
 """Bands along a curve: at each point by itself (which says so), or for the whole curve of the mean.
 
-    found = band(aligned.values_RP, "iqm", rng=rng)
-    found.low_P, found.high_P, found.n_P
-    found.legend()        # "IQM of 5 seeds, 95 % at each point"
+    iqm = band(aligned.values_RP, "iqm", rng=rng)
+    iqm.low_P, iqm.high_P, iqm.n_P
+    iqm.legend()          # "IQM of 5 seeds, 95 % at each point"
 
 A pointwise band holds the whole true curve in 7-58 % of studies. The whole-curve band is 1.6 to 4 times as wide.
 """

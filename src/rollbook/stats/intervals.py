@@ -1,9 +1,9 @@
 """An interval for a group of runs by the method that holds for this statistic, this many seeds and tasks; or the reason
 why there is none.
 
-    found = interval(scores_RT, "iqm", rng=np.random.default_rng(0))
-    found.low, found.high, found.claim     # claim: the coverage it may claim, at worst
-    print(found.sentence("test/return"))
+    iqm = interval(scores_RT, "iqm", rng=np.random.default_rng(0))
+    iqm.low, iqm.high, iqm.claim           # claim: the coverage it may claim, at worst
+    print(iqm.sentence("test/return"))
 
 The decision table is data: `DECISIONS`. Its claims are the lowest coverages over six families of scores (normal,
 strongly skewed, 30 % of seeds fail, heavy tails, a ceiling, 20 % dead) in the simulations of docs/statistics.md.

@@ -1,7 +1,7 @@
 """Fast bootstrap of the IQM over many points: the runs are sorted once, resamples only count.
 
-    for found in refined_iqm(curves_NTP, rng=rng):      # 200 draws, then 1,000, then 2,000
-        draw(found.low_P, found.high_P, preliminary=found.preliminary)
+    for band in refined_iqm(curves_NTP, rng=rng):      # 200 draws, then 1,000, then 2,000
+        draw(band.low_P, band.high_P, preliminary=band.preliminary)
 
 Axes: N seeds, T tasks, V = N x T runs, P points, B draws, W places of a window.
 

@@ -404,25 +404,25 @@ class Study:
         return _Tested(a, b, (*(look.fraction for look in before), fraction), self.plan, place)
 
     def _judged(self, pair: tuple[str, str], tested: _Tested, left: int) -> Look:
-        plan, found = self.plan, tested.plain
+        plan, plain = self.plan, tested.plain
         level = float(nominal_levels(tested.fractions, plan.alpha / left, plan.spending)[-1])
-        reach = _reach(level, found.freedom) * found.error
-        low, high = found.difference - reach, found.difference + reach
+        reach = _reach(level, plain.freedom) * plain.error
+        low, high = plain.difference - reach, plain.difference + reach
         outcome, p_permutation = "open", None
-        if found.p <= level and found.difference != 0:
+        if plain.p <= level and plain.difference != 0:
             p_permutation = tested.p_permutation
         if p_permutation is not None and p_permutation <= level:
-            outcome = "better" if found.difference > 0 else "worse"
-        elif plan.delta is not None and found.error > 0:
-            narrow = _reach(0.10, found.freedom) * found.error  # one equivalence test at 5 % a side, at the end only
-            at_end = tested.fractions[-1] >= 1 and abs(found.difference) + narrow < plan.delta
+            outcome = "better" if plain.difference > 0 else "worse"
+        elif plan.delta is not None and plain.error > 0:
+            narrow = _reach(0.10, plain.freedom) * plain.error  # one equivalence test at 5 % a side, at the end only
+            at_end = tested.fractions[-1] >= 1 and abs(plain.difference) + narrow < plan.delta
             if -plan.delta < low and high < plan.delta:
                 outcome = "no difference"
             elif at_end:
-                outcome, low, high = "no difference", found.difference - narrow, found.difference + narrow
+                outcome, low, high = "no difference", plain.difference - narrow, plain.difference + narrow
         return Look(
-            pair, min(tested.n_a, tested.n_b), tested.n_a, tested.n_b, tested.fractions[-1], level, left, found.p,
-            p_permutation, found.difference, found.error, found.freedom, low, high, outcome,
+            pair, min(tested.n_a, tested.n_b), tested.n_a, tested.n_b, tested.fractions[-1], level, left, plain.p,
+            p_permutation, plain.difference, plain.error, plain.freedom, low, high, outcome,
         )  # fmt: skip
 
     def _verdict(self, place: int, pair: tuple[str, str]) -> Verdict:

@@ -309,7 +309,7 @@ def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
     for table in tables:
         for field in table.schema:
             kinds.setdefault(field.name, []).append(field.type)
-    schema = pa.schema([pa.field(name, common_type(found)) for name, found in kinds.items()])
+    schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
     aligned = []
     for table in tables:
         own = set(table.column_names)
