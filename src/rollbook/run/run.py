@@ -14,12 +14,13 @@ from _thread import get_ident
 from rollbook import manifest
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, NothingToResume
-from rollbook.files import read_json
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.recovery import Turns
 from rollbook.remote import backlog
 from rollbook.run.parts import Parts
 from rollbook.run.scope import Scope
+from rollbook.run.summary import SummaryWords
+from rollbook.run.troubles import Troubles
 from rollbook.run.watched import Watched
 
 TYPE_CHECKING = False
@@ -77,10 +78,8 @@ class Run(Scope):
         # Rows of this life that are no part of training (marks, texts such as what an environment is), by thread: a
         # program that was only starting up when it went back has lived no life of its own.
         self._asides: dict[int, int] = {}
-        self._troubles_seen: tuple[int, dict[str, int]] = (0, {})
-        self._summary_said: dict[str, Any] = dict(about.get("summary") or {})
-        self._summary_words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
-        self._summary_begun, self._others_stamp = time.time_ns(), 0
+        self._troubles = Troubles(self)
+        self._words = SummaryWords(self)
         # A resumed run's open windows are read back when they are first asked for, or by a restore.
         self._windows_due = writer.main and writer.attempt > 1
         self.turns = 1 if self._windows_due else 0
@@ -461,8 +460,7 @@ class Run(Scope):
             from rollbook.capture.origin.config import plain
 
             self.about["summary"] = plain(dict(self.summary))[0]
-        said, words = self._summary_said, self.about["summary"]
-        unsaid = [key for key in words if key not in said or repr(said[key]) != repr(words[key])]
+        unsaid = self._words.unsaid(self.about["summary"])
         if unsaid and not self.writer.closed:  # something deep inside of it was changed: the marks tell all
             self._guard(self._say_summary, unsaid)
         self.about["drops"] = dict(self.writer.bill.counts)
@@ -496,27 +494,13 @@ class Run(Scope):
     def hear_of_sinks(self) -> None:
         """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said
         once for each."""
-        if not self.writer.main:
-            return
-        path = os.path.join(self._folder, "data", "keeper", "troubles.json")
-        try:
-            stamp = os.stat(path).st_mtime_ns
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return
-        if stamp == self._troubles_seen[0]:
-            return
-        told = self._troubles_seen[1]
-        for name, trouble in read_json(path).items():
-            failures = trouble.get("failures") if isinstance(trouble, dict) else None
-            if type(failures) is int and failures > told.get(name, 0):
-                message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
-                cause = "remote" if name == "remote" else f"sink_{name}"
-                self.count(cause, failures - told.get(name, 0), message=message)
-                told[name] = failures
-                self.page_due = True
-        self._troubles_seen = (stamp, told)
+        if self.writer.main and self._troubles.hear():
+            self.page_due = True
+
+    def hear_of_others(self) -> None:
+        """Take into the main writer's summary what other processes of the run said since; of two words the newer."""
+        if self.writer.main and self._words.hear():
+            self.page_due = True
 
     def _was_taken_over(self) -> bool:
         """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
@@ -540,44 +524,8 @@ class Run(Scope):
         self._guard(self._say_summary, [key])
 
     def _say_summary(self, keys: list[str]) -> None:
-        """A mark about keys of the summary: it is safe at once, run.json follows within a second or so."""
-        from rollbook.capture.origin.config import plain
-
-        values = plain({key: self.summary[key] for key in keys if key in self.summary})[0]
-        gone = [str(key) for key in keys if key not in self.summary]
-        self._summary_said.update(values)
-        for key in gone:
-            self._summary_said.pop(key, None)
-        self.write_aside({"mark": "summary", "values": values, "gone": gone})
-        now = time.time_ns()
-        self._summary_words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
-        if not self.writer.main:
-            manifest.say_summary(self._folder, self.writer.id, self._summary_words)
+        self._words.say(keys)
         self.page_due = True
-
-    def hear_of_others(self) -> None:
-        """Take into the main writer's summary what other processes of the run said since; of two words the newer."""
-        if not self.writer.main:
-            return
-        try:
-            stamp = os.stat(os.path.join(self._folder, "data", "keeper", "summary")).st_mtime_ns
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return
-        if stamp == self._others_stamp:
-            return
-        for key, word in manifest.summary_of_others(self._folder, self._summary_begun).items():
-            if word[0] > self._summary_words.get(key, [0])[0]:
-                self._summary_words[key] = word
-                if len(word) == 2:
-                    dict.__setitem__(self.summary, key, word[1])
-                    self._summary_said[key] = word[1]
-                else:
-                    dict.pop(self.summary, key, None)
-                    self._summary_said.pop(key, None)
-                self.page_due = True
-        self._others_stamp = stamp
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.

@@ -1,0 +1,70 @@
+"""What this process and others say of a run's summary: safe at once as marks, in run.json within a second or so."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rollbook import manifest
+from rollbook.foreign import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.run.open_run import OpenRun
+
+__all__ = ["SummaryWords"]
+
+
+class SummaryWords:
+    """The words of a run's summary, each with its moment; of two about one key the newer counts."""
+
+    def __init__(self, run: OpenRun) -> None:
+        self._run = run
+        self._said: dict[str, Any] = dict(run.summary)
+        self._words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
+        self._begun, self._others_stamp = time.time_ns(), 0
+
+    def unsaid(self, summary: Mapping[str, Any]) -> list[str]:
+        """The keys of which no mark says what stands there now: something deep inside of them was changed."""
+        return [key for key in summary if key not in self._said or repr(self._said[key]) != repr(summary[key])]
+
+    def say(self, keys: list[str]) -> None:
+        """Write a mark about these keys of the summary, and what other processes read."""
+        from rollbook.capture.origin.config import plain
+
+        run = self._run
+        values = plain({key: run.summary[key] for key in keys if key in run.summary})[0]
+        gone = [str(key) for key in keys if key not in run.summary]
+        self._said.update(values)
+        for key in gone:
+            self._said.pop(key, None)
+        run.write_aside({"mark": "summary", "values": values, "gone": gone})
+        now = time.time_ns()
+        self._words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
+        if not run.writer.main:
+            manifest.say_summary(run.folder, run.writer.id, self._words)
+
+    def hear(self) -> bool:
+        """Take into the summary what other processes of the run said since; whether there was any."""
+        folder, summary = self._run.folder, self._run.summary
+        stamp = self._others_stamp
+        with tolerating(OSError):
+            stamp = os.stat(os.path.join(folder, "data", "keeper", "summary")).st_mtime_ns
+        if stamp == self._others_stamp:
+            return False
+        is_new = False
+        for key, word in manifest.summary_of_others(folder, self._begun).items():
+            if word[0] > self._words.get(key, [0])[0]:
+                self._words[key] = word
+                if len(word) == 2:
+                    dict.__setitem__(summary, key, word[1])
+                    self._said[key] = word[1]
+                else:
+                    dict.pop(summary, key, None)
+                    self._said.pop(key, None)
+                is_new = True
+        self._others_stamp = stamp
+        return is_new

@@ -1,0 +1,51 @@
+"""What the keeper says of sinks that get nothing: into the run's bill, and said once for each."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.files import read_json
+from rollbook.foreign import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from rollbook.run.open_run import OpenRun
+
+    class CountingRun(OpenRun, Protocol):
+        """What is asked of the run beside that."""
+
+        def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
+
+
+__all__ = ["Troubles"]
+
+
+class Troubles:
+    """data/keeper/troubles.json of a run that is being written, as far as it was looked at."""
+
+    def __init__(self, run: CountingRun) -> None:
+        self._run = run
+        self._stamp = 0
+        self._told: dict[str, int] = {}
+
+    def hear(self) -> bool:
+        """Count what is new; whether there was any."""
+        path = os.path.join(self._run.folder, "data", "keeper", "troubles.json")
+        stamp = self._stamp
+        with tolerating(OSError):
+            stamp = os.stat(path).st_mtime_ns
+        if stamp == self._stamp:
+            return False
+        is_new = False
+        for name, trouble in read_json(path).items():
+            failures = trouble.get("failures") if isinstance(trouble, dict) else None
+            if type(failures) is int and failures > self._told.get(name, 0):
+                message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
+                cause = "remote" if name == "remote" else f"sink_{name}"
+                self._run.count(cause, failures - self._told.get(name, 0), message=message)
+                self._told[name] = failures
+                is_new = True
+        self._stamp = stamp
+        return is_new
