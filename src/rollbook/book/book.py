@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rollbook import manifest
 from rollbook.book.batch import batch
 from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_best
 from rollbook.book.context import Context
@@ -35,6 +34,7 @@ from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
@@ -42,7 +42,6 @@ from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
-from rollbook.foreign import tolerating
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
 from rollbook.storage import layout, status
@@ -56,7 +55,6 @@ T = TypeVar("T")
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.plots import Picture
-    from rollbook.shapes import RunJson
 
 __all__ = ["Book"]
 
@@ -65,7 +63,7 @@ _INTERNAL = frozenset(("context", "files"))
 """What rooms of rollbook use of a book; completion leaves it out."""
 
 
-class Book:
+class Book(RunFields):
     """One run, read from its folder. Cheap to make; asks the files anew at every call.
 
     One thread at a time.
@@ -82,8 +80,7 @@ class Book:
         self.path = Path(path)
         self._folder = os.fspath(path)
         views.freshen(self._folder)
-        self._info: RunJson = manifest.read(self._folder)
-        self._info_stamp = self._stamp()
+        super().__init__(self._folder)
         self.files = RunFiles(self._folder)
         self._hosts = WriterHosts(self._folder)
         self._database = Database(self._scan, os.path.abspath(layout.data_folder(self._folder)))
@@ -99,35 +96,7 @@ class Book:
 
         return book_card(self, self.status, self.seed)
 
-    # -- identity
-
-    @property
-    def info(self) -> RunJson:
-        """The content of run.json, as it stands now."""
-        stamp = self._stamp()
-        if stamp != self._info_stamp:
-            self._info, self._info_stamp = manifest.read(self._folder), stamp
-        return self._info
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        return str(self.info["id"])
-
-    @property
-    def project(self) -> str:
-        """The project it belongs to."""
-        return str(self.info.get("project") or "")
-
-    @property
-    def name(self) -> str:
-        """Its name, which need not be unique."""
-        return str(self.info.get("name") or "")
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration of the newest life; that of each one is in `attempts`."""
-        return _mapping(self.info.get("config"))
+    # -- how it stands
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -135,33 +104,6 @@ class Book:
         from rollbook.book.results import results_written
 
         return {**results_written(self), **summary_of(self)}
-
-    @property
-    def seed(self) -> int | None:
-        """Its seed."""
-        seed = self.info.get("seed")
-        return seed if isinstance(seed, int) else None
-
-    @property
-    def tags(self) -> list[str]:
-        """Its tags."""
-        tags = self.info.get("tags")
-        return [str(tag) for tag in tags] if isinstance(tags, list) else []
-
-    @property
-    def group(self) -> str | None:
-        """Its group."""
-        group = self.info.get("group")
-        return None if group is None else str(group)
-
-    @property
-    def attempts(self) -> list[dict[str, Any]]:
-        """The run's lives, oldest first.
-
-        Each is a dict: n, parent and cut (where it goes on from), started, ended, status, writer, host, offsets, and
-        what it was started with: config, seed, git and packages.
-        """
-        return manifest.attempts(self.info)
 
     @property
     def status(self) -> str:
@@ -176,12 +118,6 @@ class Book:
         The keepers' own writers are left out.
         """
         return writers_of(self._folder)
-
-    @property
-    def clocks(self) -> tuple[str, ...]:
-        """All clocks of the run, the standard ones first."""
-        names = self.info.get("clocks")
-        return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
     def keys(self) -> list[str]:
         """The keys of metrics, sorted. A key called like a clock or a fixed column stands as value/<key>."""
@@ -610,12 +546,6 @@ class Book:
 
     # -- what the methods above stand on
 
-    def _stamp(self) -> tuple[int, int]:
-        with tolerating(OSError):
-            stat = os.stat(os.path.join(self._folder, "run.json"))
-            return stat.st_mtime_ns, stat.st_ino
-        return (0, 0)
-
     def _tables(self) -> list[str]:
         return [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
 
@@ -654,10 +584,6 @@ class Book:
             return rows
 
         return self.files.read(["checkpoints"], work)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, dict) else {}
 
 
 def _where(table: pa.Table, column: str, value: Any) -> pa.Table:
