@@ -167,6 +167,16 @@ def test_a_difference_says_with_which_result_it_goes_along(runs: rollbook.RunSet
     assert len(runs.where("seed = 1 and config.algo = 'ppo'").diff()) == 0
 
 
+def test_a_difference_tells_what_an_earlier_life_was_configured_with(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
+    rollbook.init("p", "a", config={"lr": 0.1}, **options).finish()
+    rollbook.init("p", "a", config={"lr": 0.2}, resume="must", **options).finish()
+    rollbook.init("p", "b", config={"lr": 0.2}, **options).finish()
+    names = [each.name for each in rollbook.open(tmp_path).diff()]
+    assert "attempt 1: config.lr" in names
+    assert "config.lr" not in names
+
+
 def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
     curves = runs.curves("test/return", x="env_step", by="config.algo", points=40)
     ppo, dqn = curves["ppo"], curves["dqn-long"]

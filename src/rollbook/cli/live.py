@@ -23,7 +23,7 @@ def follow(book: Book, *, seconds: float = 1.0, once: bool = False) -> None:
       once: draw the state as it is and return.
     """
     info = book.info
-    view = Terminal(every_seconds=seconds, total=info.get("total") or {}, stream=sys.stdout)
+    view = Terminal(every_seconds=seconds, total=info["total"], stream=sys.stdout)
     x = str(info.get("x") or "")
     view.open(
         RunInfo(folder=book.path, project=book.project, name=book.name, id=book.id, clocks=tuple(book.clocks), x=x)

@@ -47,7 +47,7 @@ def summary(book: Book) -> dict[str, Any]:
             for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
         },
         "alerts": _alerts(book),
-        "drops": info.get("drops") or {},
+        "drops": info["drops"],
         "silent_sinks": {
             name: str(trouble.get("words"))
             for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()

@@ -291,19 +291,19 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     fields = manifest.look(folder) or manifest.read(folder)
     return RunInfo(
         folder=folder,
-        project=str(fields.get("project") or ""),
-        name=str(fields.get("name") or ""),
-        id=str(fields.get("id") or ""),
+        project=fields["project"],
+        name=fields["name"],
+        id=fields.get("id", ""),
         attempt=int(manifest.newest(fields).get("n", 1)),
         clocks=tuple(fields["clocks"]),
         config=fields["config"],
         seed=fields.get("seed"),
         group=fields.get("group"),
         tags=tuple(fields["tags"]),
-        notes=str(fields.get("notes") or ""),
-        x=x or str(fields.get("x") or ""),
+        notes=fields["notes"],
+        x=x or fields.get("x", ""),
         resumed=False,
-        total={clock: end for clock, end in (fields.get("total") or {}).items() if isinstance(end, int)},
+        total=fields["total"],
     )
 
 

@@ -116,12 +116,9 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
 def _fields(folder: str) -> dict[str, Any]:
     about = manifest.read(folder)
     row = {name: about.get(name) for name in FIELDS}
-    row["attempts"] = len(about.get("attempts") or ())
+    row["attempts"] = len(about["attempts"])
     row["writers_died"] = sum((about.get("writers_died") or {}).values())
-    for name in ("config", "summary", "total"):
-        row[name] = row[name] if isinstance(row[name], dict) else {}
     row["summary"] = {**manifest.results(about), **about["summary"]}
-    row["tags"] = row["tags"] if isinstance(row["tags"], list) else []
     return row
 
 

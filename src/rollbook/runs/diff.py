@@ -107,12 +107,11 @@ def _facts(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
         about = manifest.read(str(row["path"]))
     except (RollbookError, OSError):
         return
-    for name, value in leaves(about.get("config") or {}, "config"):
+    for name, value in leaves(about["config"], "config"):
         yield ("config", name), _text(value)
-    for attempt in about.get("attempts") or ():
-        own = attempt.get("config") if isinstance(attempt, Mapping) else None
-        for name, value in leaves(own, "config") if isinstance(own, Mapping) else ():
-            if _text(value) != _text(_at(about.get("config"), name)):
+    for attempt in manifest.attempts(about):
+        for name, value in leaves(attempt["config"] or {}, "config"):
+            if _text(value) != _text(_at(about["config"], name)):
                 yield ("config", f"attempt {attempt['n']}: {name}"), _text(value)
     given = about.get("git")
     git: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
