@@ -17,6 +17,10 @@ from rollbook.runs.catalog import open as open_runs
 from rollbook.server.refusals import Refused
 from rollbook.storage.status import derived
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.shapes import RunJson
+
 __all__ = ["Catalogue", "RunRow", "Snapshot"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -99,7 +103,7 @@ class Catalogue:
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
-        self._pages: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {}  # by folder: run.json of those that live
+        self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
