@@ -34,6 +34,7 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
+	$(BIN)/python -m pytest -n $(WORKERS) tests/server/test_contract.py
 	$(BIN)/python -m pytest -n $(WORKERS) -m page tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from click.testing import CliRunner
 from websockets.sync.client import connect
 
 import rollbook
-from page_server import client_of, record_rich
+from page_server import client_of, record, record_rich
+from rollbook.cli.app import app
 from rollbook.cli.ui import ui
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.frames import unpack
@@ -148,3 +150,34 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
     assert answer.exit_code != 0
     answer = CliRunner().invoke(ui, ["--help"])
     assert "--export" in answer.output
+
+
+def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rollbook ui file://…`: all of its runs, under its own address."""
+    pytest.importorskip("obstore")
+    monkeypatch.setenv("ROLLBOOK_CACHE", str(tmp_path / "cache"))
+    for seed in range(2):
+        record(tmp_path / "runs", "ppo", seed, 1e-3, rows=5)
+    store = f"file://{tmp_path / 'store'}"
+    for run in sorted((tmp_path / "runs" / "cartpole").iterdir()):
+        assert CliRunner().invoke(app, ["push", str(run), store]).exit_code == 0
+    shown: list[Settings] = []
+    monkeypatch.setattr(
+        sys.modules["rollbook.cli.ui"], "_server", lambda settings, anew: shown.append(settings) or Shown()
+    )
+    said = CliRunner().invoke(app, ["ui", store, "--no-browser"])
+    assert said.exit_code == 0, said.output
+    assert f"rollbook shows {store} on" in said.output
+    with client_of(*shown[0].roots, title=shown[0].title, writable=shown[0].writable) as client:
+        hello = client.get("/api/hello").json()
+        assert (hello["title"], hello["runs"], hello["writable"]) == (store, 2, False)
+        assert len(client.post("/api/runs", json={}).json()["rows"]) == 2
+
+
+class Shown:
+    """A server that is not started."""
+
+    address = "nowhere"
+
+    def run(self) -> None:
+        """It ends at once."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import click
 
 from rollbook.cli.find import dir_option, find_folder
+from rollbook.remote import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,10 +64,12 @@ def ui(
       rollbook ui
       rollbook ui last
       rollbook ui runs /scratch/old-runs --port 8000
+      rollbook ui s3://bucket/prefix         runs in a store, as they lie there now
       rollbook ui --export copy              a copy for any file server
       rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
     """
-    places = tuple(_folder(asked, root) for asked in roots or (root,))
+    stores = [asked for asked in roots if is_address(asked)]
+    places = tuple(place for asked in roots or (root,) for place in _folders(asked, root))
     if folder is not None:
         _export(places, folder)
         return
@@ -79,11 +82,14 @@ def ui(
             host=host,
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
-            writable=not read_only,
+            writable=not read_only and not stores,
+            title=", ".join(stores),
         )
     )
     server = _server(settings, anew=port is None)
-    click.echo(f"rollbook shows {', '.join(settings.roots)} on {server.address}", err=True)
+    click.echo(f"rollbook shows {settings.title or ', '.join(settings.roots)} on {server.address}", err=True)
+    if stores:
+        click.echo("Runs of a store are shown as they lie there now, and cannot be edited here.", err=True)
     if settings.token is not None:
         click.echo(
             "Whoever has this address can see these runs" + ("." if read_only else " and edit their tags and notes."),
@@ -113,6 +119,22 @@ def _server(settings: Settings, anew: bool) -> Listening:
         if not anew:
             raise
         return Listening(replace(settings, port=0))
+
+
+_MOST_OF_A_STORE = 200
+
+
+def _folders(asked: str, root: str) -> list[str]:
+    """A folder of runs, the run that is named, or the newest runs of a store, laid into the cache."""
+    if not is_address(asked):
+        return [_folder(asked, root)]
+    from rollbook.runs.catalog import open as open_runs
+
+    runs = open_runs(asked)
+    newest = sorted(runs.rows(), key=lambda row: row["created"] or 0.0, reverse=True)
+    if len(newest) > _MOST_OF_A_STORE:
+        click.echo(f"{asked} holds {len(newest)} runs; the newest {_MOST_OF_A_STORE} are shown", err=True)
+    return [str(runs.one(str(row["id"])).path) for row in newest[:_MOST_OF_A_STORE]]
 
 
 def _folder(asked: str, root: str) -> str:

@@ -90,6 +90,8 @@ class Hall:
     @property
     def title(self) -> str:
         """Where the runs lie, short."""
+        if self.settings.title:
+            return self.settings.title
         home = os.path.expanduser("~")
         words = [
             root.replace(home, "~", 1) if root.startswith(home + os.sep) else root for root in self.catalogue.roots

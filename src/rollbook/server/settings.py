@@ -59,6 +59,7 @@ class Settings:
       writable: whether tags, notes and boards may be changed.
       hosts: further names under which the server may be asked for, such as that of a proxy.
       page: the folder of the built page; None: the one inside the package.
+      title: where the runs are said to lie; "": their roots.
       limits: see `Limits`.
     """
 
@@ -71,6 +72,7 @@ class Settings:
     writable: bool = True
     hosts: frozenset[str] = frozenset()
     page: Path | None = None
+    title: str = ""
     limits: Limits = LIMITS
 
 
