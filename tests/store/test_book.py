@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -266,6 +267,17 @@ def test_at_shows_what_was_going_on(book: Book) -> None:
     assert values["test/return"] == 50.0
     assert values["update/loss"] in (25.0, 1050.0)
     assert near["episodes"]["episode_id"].to_pylist() == ["e0", "e1"]
+
+
+def test_a_book_says_which_run_it_is_and_how_that_ended(book: Book) -> None:
+    assert repr(book).startswith("<Book of proj/run abcd1234, ")
+    assert book.status in repr(book)
+
+
+@pytest.mark.parametrize("points", [0, -1, "many", 2.5])
+def test_points_that_are_no_number_of_points_are_refused_with_a_sentence(book: Book, points: Any) -> None:
+    with pytest.raises(BadInput, match="ask for at least 1 point"):
+        book.series("update/loss", points=points)
 
 
 def test_series_are_raw_or_reduced(book: Book) -> None:

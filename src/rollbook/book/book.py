@@ -86,7 +86,7 @@ class Book(RunFields):
         self._database = Database(self._scan, os.path.abspath(layout.data_folder(self._folder)))
 
     def __repr__(self) -> str:
-        return f"Book({self._folder!r})"
+        return f"<Book of {self.project}/{self.name} {self.id}, {self.status}: {self._folder}>"
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - _INTERNAL)
@@ -257,9 +257,10 @@ class Book(RunFields):
 
     def _along(self, verb: str, asked: Any, work: Callable[..., T], attempts: Attempts, **axis: Any) -> T:
         """What `work` makes of metrics along an axis: x, points, start and stop of `series`, and more of its own."""
-        if axis["points"] is not None and axis["points"] < 1:
+        points = axis["points"]
+        if points is not None and (not isinstance(points, (int, np.integer)) or points < 1):
             raise BadInput(
-                f"{verb}({asked!r:.80}, points={axis['points']}): ask for at least 1 point, or None for every row"
+                f"{verb}({asked!r:.80}, points={points!r:.80}): ask for at least 1 point, or None for every row"
             )
         return self.files.read(
             ["metrics"],

@@ -95,6 +95,10 @@ class Checkpoints:
         self._lock = RLock()
         self._pid = os.getpid()
 
+    def __repr__(self) -> str:
+        best = self.best_score
+        return f"<Checkpoints in {self._run_folder / 'ckpt'}" + ("" if best is None else f", best score {best:g}") + ">"
+
     @property
     def best_score(self) -> float | None:
         """The best score among the checkpoints that are kept, those of earlier lives included; None without one."""
