@@ -460,13 +460,13 @@ for _entry in TABLE:
 
 
 def _find(native: str) -> tuple[Canonical, Native] | None:
-    found = _EXACT.get(native)
-    if found is None and "/" in native:
+    pair = _EXACT.get(native)
+    if pair is None and "/" in native:
         parts = native.split("/")
         for pattern, entry, name in _PATTERNS:
             if len(pattern) == len(parts) and all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
                 return entry, name
-    return found
+    return pair
 
 
 def native_names(canonical: str) -> tuple[str, ...]:
@@ -477,8 +477,8 @@ def native_names(canonical: str) -> tuple[str, ...]:
 
 def canonical(native: str) -> str | None:
     """The canonical name of a native key, or None if it has none (or is a canonical name itself)."""
-    found = _find(native)
-    return None if found is None else found[0].name
+    pair = _find(native)
+    return None if pair is None else pair[0].name
 
 
 def describe(name: str) -> Canonical | None:
@@ -486,14 +486,14 @@ def describe(name: str) -> Canonical | None:
     entry = _BY_NAME.get(name)
     if entry is not None:
         return entry
-    found = _find(name)
-    return None if found is None else found[0]
+    pair = _find(name)
+    return None if pair is None else pair[0]
 
 
 def estimator(native: str) -> str | None:
     """How a native key was made from what was observed, or None for a key that is not in the table."""
-    found = _find(native)
-    return None if found is None else found[1].estimator
+    pair = _find(native)
+    return None if pair is None else pair[1].estimator
 
 
 def resolve(name: str, available: Iterable[str]) -> list[str]:
@@ -508,12 +508,12 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
     if entry is None:
         return []
     order = {native.key: i for i, native in enumerate(entry.natives)}
-    found = []
+    ranked = []
     for key in keys:
         hit = _find(key)
         if hit is not None and hit[0] is entry:
-            found.append((order[hit[1].key], key))
-    return [key for _, key in sorted(found)]
+            ranked.append((order[hit[1].key], key))
+    return [key for _, key in sorted(ranked)]
 
 
 SCORES = ("test/return", "test/success_rate", "train/return", "train/success_rate", "train/reward")
@@ -534,11 +534,11 @@ def candidates(name: str, available: Iterable[str]) -> list[str]:
     has one candidate, the first in the table's order. The modules of a multi-agent run, two loops, and two frameworks
     in one run are several.
     """
-    found = resolve(name, available)
-    if len(found) < 2:
-        return found
+    keys = resolve(name, available)
+    if len(keys) < 2:
+        return keys
     chosen: dict[tuple[str, str], str] = {}
-    for key in found:
+    for key in keys:
         hit = _find(key)
         assert hit is not None
         native = hit[1]

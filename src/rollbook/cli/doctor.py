@@ -24,15 +24,15 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
     """
     from rollbook.repair.doctor import verify as verify_run
 
-    found = {run: [str(problem) for problem in verify_run(find_folder(run, root))] for run in runs}
+    problems_of = {run: [str(problem) for problem in verify_run(find_folder(run, root))] for run in runs}
     if as_json:
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps(problems_of, indent=1))
     else:
-        for run, problems in found.items():
+        for run, problems in problems_of.items():
             click.echo(f"{clean(run)}: {'sound' if not problems else f'{len(problems)} problems'}")
             for problem in problems:
                 click.echo(f"  {clean(problem)}")
-    raise SystemExit(1 if any(found.values()) else 0)
+    raise SystemExit(1 if any(problems_of.values()) else 0)
 
 
 @click.command()

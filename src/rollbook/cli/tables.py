@@ -55,11 +55,11 @@ def episodes(
 
         show_episode(book, book.episode(episode), as_json=as_json)
         return
-    found, more = _rows(book, "episodes", where, order_by, limit)
+    table, more = _rows(book, "episodes", where, order_by, limit)
     if as_json or as_csv:
-        print_arrow(found, as_json=as_json, as_csv=as_csv)
+        print_arrow(table, as_json=as_json, as_csv=as_csv)
     else:
-        rows, names = _episodes_for_people(book, found)
+        rows, names = _episodes_for_people(book, table)
         print_fitted(rows, names, width=None if wide else terminal_width())
     _say_more(book, "episodes", more)
 
@@ -94,22 +94,22 @@ def samples(
     """
     book = find_book(run, root)
     if unique:
-        found = book.samples(where, order_by, limit + 1, unique=True)
-        found, more = found.slice(0, limit), found.num_rows > limit
+        samples = book.samples(where, order_by, limit + 1, unique=True)
+        samples, more = samples.slice(0, limit), samples.num_rows > limit
     else:
-        found, more = _rows(book, "samples", where, order_by, limit)
+        samples, more = _rows(book, "samples", where, order_by, limit)
     if as_json or as_csv:
-        print_arrow(found, as_json=as_json, as_csv=as_csv)
+        print_arrow(samples, as_json=as_json, as_csv=as_csv)
     else:
-        names = [name for name in _useful(found) if name not in ("item", *_LAST_OF_SAMPLES)]
+        names = [name for name in _useful(samples) if name not in ("item", *_LAST_OF_SAMPLES)]
         clocks = [name for name in book.clocks if name in names]
         names = [name for name in names if not unique or name not in ("is_new", "first_time")]
         seen = ("times_seen", "first_seen", "last_seen") if unique else ("is_new",)
-        first = [name for name in (*clocks[:1], "group", *seen) if name in _useful(found)]
+        first = [name for name in (*clocks[:1], "group", *seen) if name in _useful(samples)]
         own = [name for name in names if name not in (*clocks, "batch")]
-        last = [name for name in (*clocks, "batch", *_LAST_OF_SAMPLES) if name in _useful(found)]
+        last = [name for name in (*clocks, "batch", *_LAST_OF_SAMPLES) if name in _useful(samples)]
         names = list(dict.fromkeys([*first, *own, *last, "item"]))
-        rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(found)]
+        rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(samples)]
         print_fitted(rows, names, wide="item", width=None if wide else terminal_width())
     _say_more(book, "samples", more)
 

@@ -257,7 +257,7 @@ def _counted(flags: NDArray) -> NDArray:
 def words_of(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:
     """A column of texts as numbers and the texts they stand for; null is ""."""
     words: dict[str, int] = {}
-    found: list[NDArray] = []
+    numbers: list[NDArray] = []
     for chunk in column.chunks:
         if not pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_encode()
@@ -266,5 +266,5 @@ def words_of(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:
         none = words.setdefault("", len(words)) if valid is not None else 0
         mapped = np.array([*local, none], dtype=np.int64)
         places = np.asarray(codes, dtype=np.int64)
-        found.append(mapped[places if valid is None else np.where(valid, places, len(local))])
-    return (np.concatenate(found) if found else np.zeros(0, np.int64)), list(words)
+        numbers.append(mapped[places if valid is None else np.where(valid, places, len(local))])
+    return (np.concatenate(numbers) if numbers else np.zeros(0, np.int64)), list(words)

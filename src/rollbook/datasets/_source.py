@@ -206,8 +206,8 @@ class StepSource:
     def _index(self) -> None:
         """Find each episode's rows: some columns of everything, and only where they begin and end is kept."""
 
-        def work(found: dict[str, list[Piece]]) -> None:
-            pieces = found["steps"]
+        def work(tables: dict[str, list[Piece]]) -> None:
+            pieces = tables["steps"]
             history = self.book.context(pieces, self._attempts).history
             self._pieces, self._spans = list(pieces), {}
             self._orders.clear()

@@ -21,10 +21,10 @@ def value_to_json(value: Value) -> Any:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
-    found = kind_of(value)
-    if found is None:
+    known = kind_of(value)
+    if known is None:
         return value
-    word, kind = found
+    word, kind = known
     fields = kind.fields(value).items()
     return {
         "kind": word,

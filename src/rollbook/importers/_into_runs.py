@@ -148,10 +148,10 @@ def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, Any]) -> None
 
 def _stamp(file: Path) -> tuple[int, int]:
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError:
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _as_name(text: str) -> str:

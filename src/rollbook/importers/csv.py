@@ -161,9 +161,9 @@ def _files(path: Path) -> list[Path]:
         return [path] if path.suffix.lower() in (".csv", ".tsv", ".txt") else []
     if not path.is_dir():
         return []
-    found = [file for file in sorted(path.iterdir()) if file.is_file()]
+    files = [file for file in sorted(path.iterdir()) if file.is_file()]
     named = ("progress.csv", "progress.txt")
-    return [file for file in found if file.suffix.lower() in (".csv", ".tsv") or file.name in named]
+    return [file for file in files if file.suffix.lower() in (".csv", ".tsv") or file.name in named]
 
 
 def _header_of(file: Path) -> _Header | None:

@@ -189,6 +189,6 @@ def _is_whole(fd: int, start: int, size: int, seq: int) -> bool:
     data = pread(fd, size, start)
     if len(data) < size:
         return False
-    length, crc, found, _time = layout.FRAME_HEAD.unpack_from(data)
+    length, crc, written_seq, _time = layout.FRAME_HEAD.unpack_from(data)
     head_size = layout.FRAME_HEAD.size
-    return bool(found == seq and length == size - head_size and crc == zlib.crc32(data[8:]))
+    return bool(written_seq == seq and length == size - head_size and crc == zlib.crc32(data[8:]))

@@ -268,7 +268,7 @@ class LogState:
                 yield self.file.payload_at(start)[2]
 
 
-def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict[int, dict[str, Any]]) -> None:
+def collect_fill(payload: dict[str, Any], lowest: int, highest: int, fills: dict[int, dict[str, Any]]) -> None:
     """Add what a fill frame says about the rows in [lowest, highest] to `found`. Odd frames add nothing."""
     with tolerating(KeyError, TypeError, ValueError, AttributeError, IndexError):
         seqs = _plain(payload["fill"])
@@ -277,7 +277,7 @@ def collect_fill(payload: dict[str, Any], lowest: int, highest: int, found: dict
             there = _plain(has[key]) if key in has else None
             for i, (seq, value) in enumerate(zip(seqs, _plain(cells), strict=True)):
                 if lowest <= seq <= highest and value is not None and (there is None or there[i]):
-                    found.setdefault(seq, {})[str(key)] = value
+                    fills.setdefault(seq, {})[str(key)] = value
 
 
 def _plain(cells: Any) -> list[Any]:

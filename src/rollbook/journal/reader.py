@@ -371,9 +371,9 @@ class _Window:
     def _of_log(self, log: LogState, starts: list[int], most: int) -> Iterator[tuple[int, int, list[Row]]]:
         info = self.writer.info
         for start in starts:
-            found = self._payload(log, start)
-            if found is not None:
-                seq, time_ns, payload = found
+            frame = self._payload(log, start)
+            if frame is not None:
+                seq, time_ns, payload = frame
                 filled = self._fills.get(seq)
                 payload = thinned(payload, most) if most else payload
                 yield seq, time_ns, rows_of_frame(payload, seq, time_ns, self.lane, info, self._tables, filled)

@@ -135,6 +135,6 @@ def css() -> dict[str, tuple[str, str]]:
     """{CSS variable: (its colour in light, in dark)}; a page gives these names to the colours of a picture."""
     light, dark = THEMES["light"], THEMES["dark"]
     names = ("ground", "ink", "ink_2", "ink_3", "line", "grid", "good", "warn", "bad", "accent", "ghost")
-    found = {f"--rb-{name.replace('_', '-')}": (getattr(light, name), getattr(dark, name)) for name in names}
+    colours = {f"--rb-{name.replace('_', '-')}": (getattr(light, name), getattr(dark, name)) for name in names}
     pairs = zip(light.series, dark.series, strict=True)
-    return found | {f"--rb-series-{n}": pair for n, pair in enumerate(pairs, 1)}
+    return colours | {f"--rb-series-{n}": pair for n, pair in enumerate(pairs, 1)}

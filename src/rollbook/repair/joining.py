@@ -121,10 +121,10 @@ def _files(part: str) -> Iterator[str]:
 def _name_for(run: str, name: str) -> str:
     """Where a file of a part goes: a merged one gets the next number that is free."""
     folder, base = os.path.split(name)
-    found = PartName.parse(base)
-    if found is None or found.kind != "merged":
+    part = PartName.parse(base)
+    if part is None or part.kind != "merged":
         return name
-    number = found.first
+    number = part.first
     while os.path.lexists(os.path.join(run, folder, str(PartName("", -1, "merged", number)))):
         number += 1
     return f"{folder}/{PartName('', -1, 'merged', number)}"

@@ -121,13 +121,13 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
     if len(runs) > _MOST_RUNS:
         page.text(f"{len(runs) - _MOST_RUNS} older runs are not listed.")
     page.text("what differs", "h2")
-    found = runs.diff(keys[0])
+    differences = runs.diff(keys[0])
     page.table([
         {"name": row["name"], "value": row["value"], "runs": row["n"], f"mean {keys[0]}": row["mean"],
          "explained": row["explained"]}
-        for row in found.table().to_pylist()[:60]
+        for row in differences.table().to_pylist()[:60]
     ])  # fmt: skip
-    if not len(found):
+    if not len(differences):
         page.text("Nothing differs in configuration, code, packages or machine.")
     return page
 

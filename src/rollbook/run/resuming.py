@@ -57,7 +57,7 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
     import json
 
     journal = os.path.join(folder, "data", "journal")
-    found = []
+    living = []
     try:
         names = os.listdir(journal)
     except OSError as raised:
@@ -81,8 +81,8 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         if alive is None:
             alive = _heartbeat_age(folder) < 60
         if alive:
-            found.append({**who, "folder": path})
-    return found
+            living.append({**who, "folder": path})
+    return living
 
 
 def _heartbeat_age(folder: str) -> float:

@@ -24,20 +24,20 @@ def whereabouts() -> dict[str, Any]:
 
     Asks Ray only where this process has it loaded and is part of a cluster. Never raises.
     """
-    found: dict[str, Any] = {}
+    places: dict[str, Any] = {}
     for system, names in _VARIABLES.items():
         if os.environ.get(names[0]):
             said = {name: os.environ[name] for name in names if os.environ.get(name)}
-            found[system] = {_short(name): value for name, value in said.items()}
+            places[system] = {_short(name): value for name, value in said.items()}
     ray = sys.modules.get("ray")
     if ray is not None:
         try:
             if ray.is_initialized():
-                found["ray"] = _in_ray(ray, ray.get_runtime_context())
+                places["ray"] = _in_ray(ray, ray.get_runtime_context())
         except Exception as err:  # a Ray that is being shut down, or another release
             if is_foreign(err):
                 raise
-    return found
+    return places
 
 
 def _in_ray(ray: Any, context: Any) -> dict[str, Any]:

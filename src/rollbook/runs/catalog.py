@@ -83,10 +83,10 @@ def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
 
 def _page(folder: str) -> os.stat_result | None:
     try:
-        found = os.stat(f"{folder}{os.sep}run.json")
+        about = os.stat(f"{folder}{os.sep}run.json")
     except (OSError, ValueError):
         return None
-    return found if stat.S_ISREG(found.st_mode) else None
+    return about if stat.S_ISREG(about.st_mode) else None
 
 
 def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, Any] | None]:

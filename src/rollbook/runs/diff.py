@@ -81,7 +81,7 @@ def diff(rows: Sequence[Mapping[str, Any]], metric: str | None, score: Any) -> D
     facts = [dict(_facts(row)) for row in rows]
     names = dict.fromkeys(name for each in facts for name in each)
     results = None if metric is None else scores_of(rows, metric, score)
-    found = []
+    differences = []
     for kind, name in names:
         values: dict[str, list[int]] = {}
         for place, each in enumerate(facts):
@@ -92,13 +92,13 @@ def diff(rows: Sequence[Mapping[str, Any]], metric: str | None, score: Any) -> D
         along = None
         if results is not None:
             along = association({value: [results[place] for place in places] for value, places in values.items()})
-        found.append(Difference(kind, name, by_value, along))
-    found.sort(key=lambda each: -_explained(each.association, -1.0))
-    return Diff(found, metric or "", len(rows))
+        differences.append(Difference(kind, name, by_value, along))
+    differences.sort(key=lambda each: -_explained(each.association, -1.0))
+    return Diff(differences, metric or "", len(rows))
 
 
-def _explained(found: Association | None, nothing: float) -> float:
-    return nothing if found is None or found.explained is None else found.explained
+def _explained(association: Association | None, nothing: float) -> float:
+    return nothing if association is None or association.explained is None else association.explained
 
 
 def _facts(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:

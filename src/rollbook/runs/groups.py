@@ -149,17 +149,17 @@ def plans_below(root: str) -> list[dict[str, Any]]:
     A file that is no plan, or a link, is left out.
     """
     folder = os.path.join(root, "comparisons")
-    found = []
+    plans = []
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         name, dot, kind = file.rpartition(".")
         path = os.path.join(folder, file)
         kept = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
         if isinstance(kept.get("asked"), dict) and isinstance(kept.get("study"), dict):
             try:
-                found.append({"name": name, "asked": kept["asked"], **compare.plan_data(_study(kept["study"]))})
+                plans.append({"name": name, "asked": kept["asked"], **compare.plan_data(_study(kept["study"]))})
             except (BadInput, KeyError, TypeError, ValueError):
                 continue
-    return found
+    return plans
 
 
 def _study(data: Mapping[str, Any]) -> compare.Study:

@@ -240,13 +240,13 @@ def to_ray(rows: Sequence[Mapping[str, Any]], table: str) -> Any:
 
         from rollbook.book.book import Book
 
-        found = []
+        tables = []
         for item in batch.to_pylist():
             own = Book(item["path"]).table(table)
             for name in _BESIDE:
                 own = own.append_column(name, pa.array([item[name]] * own.num_rows))
-            found.append(own)
-        return pa.concat_tables(found, promote_options="permissive")
+            tables.append(own)
+        return pa.concat_tables(tables, promote_options="permissive")
 
     return ray.data.from_items(items, override_num_blocks=max(1, len(items))).map_batches(
         read, batch_format="pyarrow", batch_size=1

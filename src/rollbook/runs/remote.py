@@ -35,16 +35,16 @@ def open_address(url: str) -> RunSet:
     try:
         if len(names) >= 2:
             run = "/".join(names[:2])
-            found = {run: _fields(place, run)}
+            fields_of = {run: _fields(place, run)}
         else:
             catalogue = read_catalogue(place)
             as_of, problems = catalogue.written, [*catalogue.problems]
-            found = {
+            fields_of = {
                 run: fields
                 for run, (_, fields) in catalogue.runs.items()
                 if not names or run.startswith(f"{names[0]}/")
             }
-        rows = [_row(place.url, run, fields) for run, fields in found.items() if fields is not None]
+        rows = [_row(place.url, run, fields) for run, fields in fields_of.items() if fields is not None]
         _tell_stale(place, rows)
     except (Away, Unknown) as err:
         raise PlaceAway(f"{url}: {err or 'no answer'}") from None

@@ -472,7 +472,7 @@ def _is_named(row: Mapping[str, Any], name: str) -> bool:
     return name in (row["id"], row["name"], f"{row['project']}/{row['name']}", f"{row['name']}-{row['id']}")
 
 
-def _fits(found: Any, wanted: Any) -> bool:
+def _fits(held: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(_fits(found.get(name), value) for name, value in wanted.items())
-    return bool(found == wanted)
+        return isinstance(held, Mapping) and all(_fits(held.get(name), value) for name, value in wanted.items())
+    return bool(held == wanted)

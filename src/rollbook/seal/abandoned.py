@@ -77,8 +77,8 @@ def _abandoned(run: str, shelf: PartShelf, history: History) -> pa.Table:
             for whose, own in _of_part(part, table, history):
                 seqs.setdefault(whose, []).append(own)
     tables = []
-    for (writer, lane), found in sorted(seqs.items()):
-        numbers = np.unique(np.concatenate(found))
+    for (writer, lane), lane_seqs in sorted(seqs.items()):
+        numbers = np.unique(np.concatenate(lane_seqs))
         n = len(numbers)
         columns = [constant(writer, n).dictionary_decode(), from_numpy(np.full(n, lane)), from_numpy(numbers)]
         tables.append(pa.Table.from_arrays(columns, schema=_SCHEMA))

@@ -264,7 +264,7 @@ def _schema(parts: list[Part], constants: dict[str, Any]) -> tuple[pa.Schema, pa
     for each in schemas:
         for field in each:
             kinds.setdefault(field.name, []).append(field.type)
-    schema = pa.schema([pa.field(name, common_type(found)) for name, found in kinds.items()])
+    schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
     largest = max(parts, key=lambda part: part.rows)
     sample = largest.read(row_groups=[0])
     return schema, _align(sample, schema, largest.meta, constants)

@@ -115,10 +115,10 @@ class SealedRanges:
     def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
         """(first, last) sequence numbers of the parts of a group, as far as they can be read."""
         if table not in self._ranges:
-            found = self._ranges[table] = {}
+            ranges = self._ranges[table] = {}
             for part in self.parts(table):
                 for whose, number, kind, first, last in covers_of(part.meta):
-                    found.setdefault((whose, number, kind), []).append((first, last))
+                    ranges.setdefault((whose, number, kind), []).append((first, last))
         return self._ranges[table].get((writer, lane, group), [])
 
     def before(self, meta: Meta) -> int:

@@ -77,9 +77,9 @@ def _as_json(value: Any) -> Any:
         return value
     if isinstance(value, (float, int)):
         return _number(value)
-    found = kind_of(value)
-    if found is not None:
-        word, known = found
+    special = kind_of(value)
+    if special is not None:
+        word, known = special
         fields = known.fields(value).items()
         return {
             "kind": word,

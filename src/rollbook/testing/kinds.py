@@ -20,30 +20,30 @@ def check_kind(value: Any) -> None:
 
 def is_listed_with_a_table(value: Any) -> None:
     """Its class is in `KINDS`, and its table is one that sinks get rows of."""
-    found = kind_of(value)
-    if found is None:
+    known = kind_of(value)
+    if known is None:
         raise AssertionError(f"{type(value).__name__} is not in rollbook.values.known.KINDS: {', '.join(KINDS)}")
-    table = TABLES.get(found[1].table)
+    table = TABLES.get(known[1].table)
     if table is None or not table.forwarded:
-        raise AssertionError(f"its table {found[1].table!r} is not one that sinks get rows of")
+        raise AssertionError(f"its table {known[1].table!r} is not one that sinks get rows of")
 
 
 def comes_back_from_its_row(value: Any) -> None:
     """The row of its table says the very value under its key, also after a way through JSON."""
-    found = kind_of(value)
-    assert found is not None
-    cells = found[1].cells("scope/key", value)
+    known = kind_of(value)
+    assert known is not None
+    cells = known[1].cells("scope/key", value)
     for way in (cells, json.loads(json.dumps(cells))):
-        said = TABLES[found[1].table].values(way)
+        said = TABLES[known[1].table].values(way)
         if said != {"scope/key": value}:
             raise AssertionError(f"{value!r} came back as {said!r}")
 
 
 def can_be_compared_and_shown(value: Any) -> None:
     """Equal to another one of the same fields, and its `repr` names them: errors and tests show it."""
-    found = kind_of(value)
-    assert found is not None
-    word, kind = found
+    known = kind_of(value)
+    assert known is not None
+    word, kind = known
     again = kind.value(kind.fields(value))
     if again != value or hash(again) != hash(value):
         raise AssertionError(f"a {word} made of the fields of {value!r} is another one: {again!r}")

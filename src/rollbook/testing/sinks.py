@@ -135,9 +135,9 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
         for i in range(kept, len(rows), 50):
             second.write(rows[i : i + 50])
         second.close()
-        found = _files(place)
-        if found != expected:
-            strange = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+        files = _files(place)
+        if files != expected:
+            strange = sorted(name for name in {*files, *expected} if files.get(name) != expected.get(name))
             raise AssertionError(
                 f"killed at row {died}, cut back to row {kept}: not the bytes of an uninterrupted run in {strange}"
             )

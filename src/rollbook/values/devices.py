@@ -66,7 +66,7 @@ def fetch(values: Sequence[Any]) -> list[Any]:
 
     One-element torch tensors of one device and type come over together, in one transfer.
     """
-    found: list[Any] = [None] * len(values)
+    fetched: list[Any] = [None] * len(values)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for place, value in enumerate(values):
         kind = type(value)
@@ -79,8 +79,8 @@ def fetch(values: Sequence[Any]) -> list[Any]:
         if single and len(places) > 1 and kind.__module__.partition(".")[0] == "torch":
             batch = _fetch_torch(values, places)
         for index, place in enumerate(places):
-            found[place] = batch[index] if batch is not None else _fetch_one(values[place], single)
-    return found
+            fetched[place] = batch[index] if batch is not None else _fetch_one(values[place], single)
+    return fetched
 
 
 def elements(value: Any) -> int:

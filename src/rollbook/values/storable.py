@@ -68,7 +68,7 @@ def copied(value: Any) -> Any:
     return plain(value)
 
 
-def flat(name: str, value: Any, found: dict[str, Any], tuples: bool = True, depth: int = 0) -> None:
+def flat(name: str, value: Any, cells: dict[str, Any], tuples: bool = True, depth: int = 0) -> None:
     """Put the leaves of nested dicts and tuples into `found`, named `name/key` and `name/0`; leaves are copied.
 
     Lists are leaves: their length may change from step to step. So are tuples of plain numbers, unless `tuples` (a
@@ -76,17 +76,17 @@ def flat(name: str, value: Any, found: dict[str, Any], tuples: bool = True, dept
     """
     kind = type(value)
     if kind in ATOMS:
-        found[name] = value
+        cells[name] = value
     elif kind is not dict and is_array(value):
-        found[name] = value.copy()
+        cells[name] = value.copy()
     elif depth > _store.deepest:
-        found[name] = UNSTORABLE
+        cells[name] = UNSTORABLE
     elif hasattr(value, "items") and hasattr(value, "keys"):
         for key, inner in value.items():
-            flat(f"{name}/{key}", inner, found, tuples, depth + 1)
+            flat(f"{name}/{key}", inner, cells, tuples, depth + 1)
     elif isinstance(value, tuple) and value and (tuples or not all(type(inner) in ATOMS for inner in value)):
         fields = getattr(value, "_fields", None) or range(len(value))
         for key, inner in zip(fields, value, strict=True):
-            flat(f"{name}/{key}", inner, found, tuples, depth + 1)
+            flat(f"{name}/{key}", inner, cells, tuples, depth + 1)
     else:
-        found[name] = plain(value)
+        cells[name] = plain(value)

@@ -109,20 +109,20 @@ class CollectorLog:
           more: further numbers, reported as means (visit_entropy …).
         """
         number = scalar_of(reward)
-        found = {
+        episode = {
             "reward": float("nan") if number is None else float(number),
             "step": int(envstep),
             "train_sample": int(envstep if train_sample is None else train_sample),
             "time": float(seconds or 0.0),
             **{name: value for name, value in more.items() if scalar_of(value) is not None},
         }
-        self._episodes.append(found)
-        self.totals["total_envstep_count"] += found["step"]
-        self.totals["total_train_sample_count"] += found["train_sample"]
+        self._episodes.append(episode)
+        self.totals["total_envstep_count"] += episode["step"]
+        self.totals["total_train_sample_count"] += episode["train_sample"]
         self.totals["total_episode_count"] += 1
-        columns = {"return": found["reward"], "length": found["step"]}
+        columns = {"return": episode["reward"], "length": episode["step"]}
         if seconds is not None:
-            columns["seconds"] = found["time"]
+            columns["seconds"] = episode["time"]
         self.experiment.scope(self.instance_name).log_episode(**columns)
 
     @property

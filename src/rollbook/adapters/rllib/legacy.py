@@ -76,10 +76,10 @@ def walk_paths(result: Mapping[Any, Any], paths: Sequence[Any]) -> Iterator[tupl
     """("a/b/key", value) of the direct values at each path of a result; values that are dicts need their own path."""
     for path in paths:
         prefix = [str(index) for index in (path if isinstance(path, (list, tuple)) else [path])]
-        found = dict_multiple_get(result, path)
-        if prefix and len(found) == 1 and not hasattr(_at(result, path), "items"):
+        metrics = dict_multiple_get(result, path)
+        if prefix and len(metrics) == 1 and not hasattr(_at(result, path), "items"):
             prefix.pop()  # the path leads to the value itself, whose key is the path's last part
-        for key, value in found.items():
+        for key, value in metrics.items():
             if not hasattr(value, "items") and (prefix or key != "config"):
                 yield "/".join([*prefix, str(key)]), value
 

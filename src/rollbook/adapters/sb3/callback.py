@@ -177,8 +177,8 @@ class RollbookCallback(_Base):
 
     def _keep_config(self) -> None:
         config = self.run.run.config
-        found = {**describe(self.model), "stable_baselines3": _host.VERSION}
-        config.update({key: value for key, value in found.items() if key not in config})
+        described = {**describe(self.model), "stable_baselines3": _host.VERSION}
+        config.update({key: value for key, value in described.items() if key not in config})
 
     def _start_clocks(self) -> None:
         run, native = self.run.run, int(self.model.num_timesteps)

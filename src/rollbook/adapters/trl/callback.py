@@ -145,15 +145,15 @@ class RollbookCallback(_Base):
         if int(getattr(args, "process_index", 0) or 0):
             return
         config = self.run.run.config
-        found: dict[str, Any] = dict(args.to_dict())  # tokens are masked there
+        settings: dict[str, Any] = dict(args.to_dict())  # tokens are masked there
         described = getattr(model, "config", None)
         if described is not None and callable(getattr(described, "to_dict", None)):
-            found["model"] = described.to_dict()
+            settings["model"] = described.to_dict()
         for name in ("trl", "transformers", "torch"):
             version = _versions.installed(name)
             if version is not None:
-                found[f"{name}_version"] = version
-        config.update({key: value for key, value in found.items() if key not in config})
+                settings[f"{name}_version"] = version
+        config.update({key: value for key, value in settings.items() if key not in config})
 
     def _link(self, args: Any, kwargs: Mapping[str, Any]) -> None:
         link = link_of(self.run)
