@@ -66,3 +66,34 @@ def test_a_run_with_remote_is_shipped_when_it_has_finished(tmp_path, bucket):
     book = rollbook.open(bucket).one()
     assert book.status == "finished"
     assert len(book.series("train/return", x="env_step").x) == 500
+
+
+def test_plot_compare_and_report_answer_for_a_store_as_for_the_folder(tmp_path, bucket):
+    from click.testing import CliRunner
+
+    from rollbook.cli.app import app
+
+    for name, gain in (("ppo", 1.0), ("dqn", 0.4)):
+        for seed in range(3):
+            with rollbook.init(
+                "cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", seed=seed, config={"algo": name}
+            ) as run:
+                for step in range(200):
+                    run.log({"test/return": step * gain + seed}, env_step=step)
+            push(run.folder, bucket)
+
+    def said(words, place):
+        done = CliRunner().invoke(app, [*words, "--dir", str(place)])
+        assert done.exit_code == 0, done.output
+        return done.output.replace(str(place), "PLACE")
+
+    for words in (
+        ["plot", "cartpole", "--key", "test/return", "--by", "config.algo", "--text"],
+        ["compare", "cartpole", "--metric", "test/return", "--by", "config.algo"],
+    ):
+        assert said(words, bucket) == said(words, tmp_path / "runs")
+    page = tmp_path / "report.html"
+    said(["report", "cartpole", "--metric", "test/return", "--by", "config.algo", "-o", str(page)], bucket)
+    text = page.read_text(encoding="utf-8")
+    assert "ppo" in text
+    assert "<svg" in text
