@@ -38,6 +38,8 @@ PARTS = ("tensorboard", "first", "frames", "range", "table")
 WIDE = {"width": 1600, "height": 1000}
 FRAMES = 90
 TICKS = os.sysconf("SC_CLK_TCK")
+_REST = 2_500
+"""ms that a browser gets to start: what it does for itself then is of no page."""
 
 DRAWN = """many => [...document.querySelectorAll('.chart .plotarea .clip canvas')].filter(canvas => {
     if (canvas.width < 2 || !canvas.closest('.plotarea').dataset.drawn) return false;
@@ -133,6 +135,7 @@ class Tab:
         self._wire.send("Network.enable")
         self._wire.on("Network.responseReceived", lambda said: self._kinds.update({said["requestId"]: said["type"]}))
         self._wire.on("Network.dataReceived", self._received)
+        self.page.wait_for_timeout(_REST)
 
     def _received(self, said: dict[str, Any]) -> None:
         size = said.get("encodedDataLength") or 0
@@ -274,7 +277,7 @@ def drawn_runs(folder: Path, many: int = 10) -> str:
 def first_view(folder: Path, theirs: dict[str, float], note: str) -> Iterator[Line]:
     """From the address to pictures."""
     runs = len(list((folder / "bench").iterdir()))
-    with our_server(folder) as (address, pid), tab_of() as tab:
+    with tab_of() as tab, our_server(folder) as (address, pid):
         spent = tab.cpu() + cpu_of([pid])
         begun = time.perf_counter()
         tab.page.goto(f"{address}{drawn_runs(folder, runs)}")

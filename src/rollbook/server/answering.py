@@ -60,6 +60,7 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
 
     async def answer(request: Request) -> Response:
         began = time.perf_counter()
+        hall.asked_at = time.monotonic()
         try:
             ask = await _asked(endpoint, request, hall)
             result = await workers.run(lambda: endpoint.work(hall, ask))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,6 +71,7 @@ class Hall:
       settings: how it was started.
     Attributes:
       identity: another one for each server, so that a page knows when it talks to a new one.
+      asked_at: when the last question came (monotonic seconds).
       catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
       listeners: called, in any thread, when numbers of the table have come that were asked for.
     """
@@ -77,6 +79,7 @@ class Hall:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
         self.identity = secrets.token_hex(6)
+        self.asked_at = time.monotonic()
         self.catalogue = Catalogue(settings.roots)
         self.readers = Readers(self.limits.open_books)
         self.shelf = Shelf(self.limits.cache_bytes)

@@ -8,6 +8,7 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
@@ -23,8 +24,8 @@ __all__ = ["Listening", "address_of", "listen", "prepared"]
 
 _FIRST = 20
 """So many of the newest runs are opened while the browser starts: the first picture is mostly of them."""
-_WARM_AFTER = 4.0
-"""Seconds."""
+_WARM_AFTER, _WARM_AT_LAST = 4.0, 30.0
+"""Seconds: without a question, and since the start."""
 _WARMED = ("rollbook.compare", "pyarrow.compute", "duckdb")
 """What the first group's curve, the first table and the first search need: together a second or two to load."""
 _ARENA_MAX = -8
@@ -155,13 +156,14 @@ def _warm(hall: Hall) -> None:
         hall.facts.fetch(newest[:_FIRST])
 
     def rest() -> None:
+        until = time.monotonic() + _WARM_AT_LAST
+        while (left := min(until, hall.asked_at + _WARM_AFTER) - time.monotonic()) > 0:
+            time.sleep(left)
         for name in _WARMED:
             importlib.import_module(name)
 
-    threading.Thread(target=first, name="rollbook-warm", daemon=True).start()
-    timer = threading.Timer(_WARM_AFTER, rest)
-    timer.daemon = True
-    timer.start()
+    for work in (first, rest):
+        threading.Thread(target=work, name=f"rollbook-warm-{work.__name__}", daemon=True).start()
 
 
 @contextlib.contextmanager
