@@ -19,7 +19,6 @@ from rollbook.plots._registry import chart_named, options_of
 __all__ = ["picture_of"]
 
 NDArray = npt.NDArray[Any]
-Options = dict[str, Any]
 
 _POINTS = 1000
 

@@ -174,12 +174,6 @@ class JournalReader:
         for window in self._windows(cursor):
             window.reached(cursor, window.up_to)
 
-    def has_news(self, cursor: Cursor) -> bool:
-        """Whether there is anything behind `cursor`; no waiting."""
-        _tidy(cursor)
-        self._refresh()
-        return bool(self._new_live(cursor)) or bool(self._new_sealed(cursor, set()))
-
     # -- how a poll goes
 
     def _windows(self, cursor: Cursor) -> list[_Window]:

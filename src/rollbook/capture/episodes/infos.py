@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.steps import Unstorable
 
-    Components = str | Callable[[Mapping[str, Any]], Mapping[str, Any]] | None
-
 __all__ = ["EpisodeInfos", "component_reader"]
 
 _COMPONENT_DICTS = ("reward_components", "rewards")
