@@ -23,7 +23,7 @@ from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-WIDE = {"width": 1280, "height": 800}
+WIDE = {"width": 1440, "height": 900}
 SMALL = {"width": 960, "height": 600}
 FRAME_MS = 90
 
@@ -70,7 +70,14 @@ def opened(context: Any, address: str, ground: str, view: str) -> Any:
     while quiet < 8:
         tab.wait_for_timeout(100)
         quiet = 0 if asked else quiet + 1
+    films_there(tab)
     return tab
+
+
+def films_there(tab: Any) -> None:
+    """Wait until films show their first picture."""
+    there = "film => film.readyState > 1 || film.complete"
+    tab.wait_for_function(f"[...document.querySelectorAll('.film:not(p)')].every({there})", timeout=60_000)
 
 
 def moving(browser: Any, address: str, ground: str, view: str) -> None:
@@ -101,6 +108,7 @@ def moving(browser: Any, address: str, ground: str, view: str) -> None:
     tab.mouse.click(left + width * 0.6, top)
     tab.wait_for_selector("#cause section.causehead p")
     tab.wait_for_timeout(900)
+    films_there(tab)
     shot(18)
     frames[0].save(
         IMAGES / f"page-{ground}.webp",

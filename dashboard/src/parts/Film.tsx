@@ -26,7 +26,8 @@ export function Film({ media, second, onSecond, playing, rate = 1, bare = false 
   }, [playing, rate]);
   if (!media.there || media.url === null) return <p class="film gone">The file {media.path} is not there any more.</p>;
   const name = `${media.key}${media.episode_id === null ? "" : `, episode ${media.episode_id}`}`;
-  if (media.kind !== "video") return <img class="film" src={media.url} alt={name} loading="lazy" />;
+  // Without ffmpeg films are written as GIF, which no <video> plays.
+  if (media.kind !== "video" || /\.(gif|png)$/i.test(media.url)) return <img class="film" src={media.url} alt={name} loading="lazy" />;
   return (
     <video
       ref={video} class="film" src={media.url} muted playsInline tabIndex={0} controls={!bare && inHand} preload="metadata" aria-label={`Film of ${name}`}
