@@ -112,6 +112,8 @@ GROUPS: dict[str, Group] = {
             "tensorboardX>=2.6",
             "pandas",
             "pillow",  # videos of episodes; TensorBoard images of its own logger
+            "obstore",  # with moto: the store of `python -m benchmarks.scale`
+            "moto[server]>=5.1",
         ),
         modules=("ray.rllib", "ray.tune", "gymnasium"),
     ),
