@@ -8,6 +8,7 @@ handler raises, as time limits and pre-emption do.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import sys
@@ -60,7 +61,9 @@ def interrupt_at(
         code = frame.f_code
         if not code.co_filename.startswith(wanted) or code.co_name == "<module>":
             return None
-        if event in ("call", "line") and not _is_finalizing(frame):
+        # A generator that is let go half-way is called once more; what is raised then, Python itself keeps to itself.
+        resumes = event == "call" and frame.f_code.co_flags & inspect.CO_GENERATOR
+        if event in ("call", "line") and not resumes and not _is_finalizing(frame):
             seen += 1
             if seen == event_number:
                 place = f"{code.co_filename.removeprefix(ROLLBOOK)}:{frame.f_lineno} {code.co_name} ({event})"
