@@ -106,7 +106,7 @@ def test_a_run_that_hangs_holds_up_no_other(
         for i in range(3):
             log({"i": float(i)})
             eventually(lambda i=i: len(fine.lines()) == i + 1)
-        assert many.promotions == 1
+        assert many.promotions >= 1, "another thread took over from the one that hangs"
         assert hung.state() == {}
     finally:
         released.set()

@@ -249,6 +249,8 @@ class Book(RunFields):
         """What `series` gives for several keys, read once: {key: Series}, without keys that the book does not hold.
 
         Args:
+          keys: full keys or canonical names.
+          x, points, start, stop, attempts: those of `series`.
           raw: up to so many rows in sight are given as they are, also where they are more than `points`.
         Raises:
           AmbiguousKey: a canonical name for several keys. BadInput: points below 1.

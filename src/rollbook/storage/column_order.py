@@ -27,14 +27,14 @@ def by_columns(path: str) -> bool:
     """Lay the columns of a file each in one stretch. False, and the file as it was, if it has one row group at most.
 
     Raises:
-      OSError: no space. ValueError: no Parquet file, or one with indexes beside its chunks.
+      OSError: no space. ValueError: not a Parquet file, or one with indexes beside its chunks.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(size - 8)
         length, magic = struct.unpack("<I4s", file.read(8))
         if magic != _MAGIC or length + 12 > size:
-            raise ValueError(f"{path} is no Parquet file")
+            raise ValueError(f"{path} is not a Parquet file")
         file.seek(size - 8 - length)
         footer = _Reader(file.read(length)).struct()
         groups = [_fields(group) for group in footer[_FILE_ROW_GROUPS][1][1]]
