@@ -68,3 +68,44 @@ def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, se
     page.settled()
     assert len(asked) == 1
     assert page.errors == []
+
+
+def test_the_charts_beside_a_cause_show_its_run_also_when_another_one_is_chosen(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    charts = page.tab.get_by_label("The keys of that moment")
+    charts.locator(".slot").first.locator(".read span").first.wait_for()
+    page.settled()
+    first = charts.locator(".slot").first
+    assert first.locator(".chartnote").count() == 0, "the run of the point has rows of the key that was clicked"
+    which = page.tab.get_by_label("Which run of the group")
+    drawn = first.locator(".plotarea")
+    before = drawn.get_attribute("aria-label")
+    which.select_option(index=1)
+    page.tab.wait_for_function(
+        "([chart, told]) => chart.isConnected === false || chart.getAttribute('aria-label') !== told",
+        arg=[drawn.element_handle(), before],
+    )
+    first.locator(".read span").first.wait_for()
+    page.settled()
+    assert first.locator(".chartnote").count() == 0
+    assert page.errors == []
+
+
+def test_zooming_asks_for_rows_and_not_for_the_table_of_runs_again(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    asked: list[str] = []
+    page.tab.on("request", lambda request: "/api/" in request.url and asked.append(request.url.rpartition("/")[2]))
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    page.tab.keyboard.down("Control")
+    for _ in range(4):
+        page.tab.mouse.wheel(0, -60)
+    page.tab.keyboard.up("Control")
+    page.tab.wait_for_function("() => location.hash.includes('z=')")
+    page.settled()
+    assert "curves" in asked
+    assert "runs" not in asked

@@ -24,7 +24,7 @@ export interface KeyChartProps {
 
 export function KeyChart(props: KeyChartProps) {
   const desk = useContext(DeskContext);
-  return desk && <OnDesk desk={desk} {...props} />;
+  return desk && <OnDesk key={desk.id} desk={desk} {...props} />;
 }
 
 function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }) {

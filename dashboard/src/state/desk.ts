@@ -14,6 +14,8 @@ export interface Look {
 }
 
 export interface Desk {
+  /** Tells desks apart: what was computed from one desk's signals is never that of another. */
+  id: number;
   hub: Hub;
   feed: Feed;
   entities: ReadonlySignal<Entity[]>;
@@ -39,10 +41,13 @@ export function runOf(entities: readonly Entity[], line: Line): { entity: Entity
 
 const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true };
 
+let made = 0;
+
 /** A desk for one run, on a page about it. */
 export function deskOf(run: string, name: string, axis: string, axisName: string, more: Partial<Desk> = {}): Desk {
   const entities = [{ id: run, name, color: 1, runs: [{ run, name }] }];
   const feed = new Feed();
   feed.choose({ entities, x: axis, statistic: "each", ghosts: true });
-  return { hub: new Hub(), feed, entities: signal(entities), axis: signal(axis), axisName: signal(axisName), marks: signal(new Map()), look: signal(PLAIN), ...more };
+  made += 1;
+  return { id: made, hub: new Hub(), feed, entities: signal(entities), axis: signal(axis), axisName: signal(axisName), marks: signal(new Map()), look: signal(PLAIN), ...more };
 }

@@ -187,10 +187,7 @@ export class Feed {
   }
 
   private async ask(keys: string[], entities: Entity[], view: View | null, alive: AbortSignal): Promise<void> {
-    if (keys.length === 0 || entities.length === 0) {
-      for (const key of keys) this.publish(Object.assign(this.store(key), { fresh: true }));
-      return;
-    }
+    if (keys.length === 0 || entities.length === 0) return; // who is drawn is not known yet: waiting, not empty
     const looks = entities.flatMap((entity) => this.looks(entity).map((look) => ({ ...look, entity })));
     const single = looks.filter((look) => look.run !== null);
     const groups = looks.filter((look) => look.run === null);

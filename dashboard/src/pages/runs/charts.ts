@@ -62,6 +62,7 @@ async function askKeys(runs: string[]): Promise<void> {
 
 /** The desk of this page. */
 export const desk: Desk = {
+  id: 0,
   hub, feed, entities, axis, axisName, marks,
   look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value })),
   foresee: (line, x, key) => {

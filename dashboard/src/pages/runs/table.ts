@@ -45,6 +45,9 @@ const query = computed(() => ({
   columns: columnsWanted.value,
 }));
 
+/** What is asked, as a text: equal questions are one, however often the address changes beside them. */
+const question = computed(() => JSON.stringify(query.value));
+
 async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
   const { filter, search, ...rest } = query.peek();
   const answer = await source.runs({ ...rest, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
@@ -59,7 +62,7 @@ export const table = new Windows<Row, TableAnswer>(ask);
 export function startTable(): () => void {
   const stops = [
     effect(() => {
-      void query.value;
+      void question.value;
       void reborn.value;
       void table.again();
     }),
