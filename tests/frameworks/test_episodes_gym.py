@@ -32,12 +32,14 @@ def test_this_is_the_release_it_should_be() -> None:
 def test_episodes_are_recorded_rightly_in_this_release(file: str) -> None:
     # From the root, so that a spawned sub-process finds the tests' own recorder by its module name.
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-c", os.devnull, "--rootdir", "."]
+    path = os.pathsep.join([str(EPISODES.parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(EPISODES / file)],
         capture_output=True,
         text=True,
         timeout=200,
         cwd=EPISODES.parents[1],
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stdout[-4000:]
 
