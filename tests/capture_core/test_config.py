@@ -13,6 +13,7 @@ import types
 from collections import OrderedDict, UserDict, deque, namedtuple
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -232,6 +233,7 @@ trees = st.recursive(
 )
 
 
+@mock.patch.dict(os.environ, {"ROLLBOOK_SECRETS": "keep"})  # or a value whose name happens to be "auth" is hidden
 @given(st.dictionaries(st.text(), trees, max_size=5))
 def test_executing_either_file_gives_the_configuration_back(config: dict[str, Any]) -> None:
     for formatted in (False, True):

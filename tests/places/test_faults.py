@@ -14,6 +14,7 @@ from rollbook.remote import backlog
 from rollbook.ship.folder import push
 from rollbook.storage.places import views
 from rollbook.storage.places.opening import open_place
+from stores import await_shipped
 
 
 def recorded(tmp_path, rows=2000, **more):
@@ -174,6 +175,7 @@ def test_what_is_wrong_with_a_place_is_told_apart(code, status, error, bucket, p
 def test_no_credential_is_ever_written_down(tmp_path, bucket, monkeypatch):
     with rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], remote=bucket) as run:
         run.log({"train/return": 1.0}, env_step=1)
+    await_shipped(run.folder)
     rollbook.open(bucket).one().series("train/return")
     place = open_place(bucket)
     texts = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]

@@ -21,6 +21,7 @@ from rollbook.ship.merging import tidy
 from rollbook.ship.pull import pull
 from rollbook.storage.places import open_place, perform, views
 from rollbook.storage.places.commit import Commits
+from stores import await_shipped
 
 
 @pytest.fixture
@@ -76,9 +77,7 @@ def test_a_killed_run_is_shipped_to_its_last_row_by_its_keeper(tmp_path, store):
     child.wait()
     child.stdin.close()
     child.stdout.close()
-    until = time.monotonic() + 300
-    while not ((said := backlog(folder) or {}).get("done") and said.get("final")) and time.monotonic() < until:
-        time.sleep(0.1)
+    await_shipped(folder)
     book = rollbook.open(store).one()
     assert book.status == "crashed"
     assert steps_of(book) == list(range(500))

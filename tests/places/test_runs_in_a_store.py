@@ -8,6 +8,7 @@ import pytest
 import rollbook
 from rollbook.ship.folder import push
 from rollbook.storage.places import views
+from stores import await_shipped
 
 
 def recorded(tmp_path, rows=3000, name="ppo", keys=2, **more):
@@ -63,6 +64,7 @@ def test_a_run_with_remote_is_shipped_when_it_has_finished(tmp_path, bucket):
     with rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], remote=bucket) as run:
         for step in range(500):
             run.log({"train/return": step}, env_step=step)
+    await_shipped(run.folder)
     book = rollbook.open(bucket).one()
     assert book.status == "finished"
     assert len(book.series("train/return", x="env_step").x) == 500

@@ -74,5 +74,5 @@ def test_a_file_of_one_row_group_and_one_with_indexes_stay_as_they_are(tmp_path:
 def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "part.parquet"
     path.write_bytes(b"PAR1" + b"x" * 40)
-    with pytest.raises(ValueError, match="no Parquet file"):
+    with pytest.raises(ValueError, match="is not a Parquet file"):
         by_columns(str(path))

@@ -18,6 +18,8 @@ from collections import Counter
 from contextlib import contextmanager
 from email.utils import formatdate
 
+from rollbook.remote import backlog
+
 SERVER = """
 import sys
 from moto.server import ThreadedMotoServer
@@ -28,6 +30,14 @@ server.start()
 print(*server.get_host_and_port(), flush=True)
 sys.stdin.read()
 """
+
+
+def await_shipped(folder, seconds=300.0):
+    """Until the last shipment of this run is in its place: the keeper goes on after `finish` on a slow machine."""
+    until = time.monotonic() + seconds
+    while not ((said := backlog(folder) or {}).get("done") and said.get("final")):
+        assert time.monotonic() < until, f"not shipped in {seconds:.0f} s: {said}"
+        time.sleep(0.05)
 
 
 class Moto:
