@@ -14,7 +14,6 @@ import os
 import sys
 import time
 
-from rollbook import manifest
 from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign
@@ -22,9 +21,11 @@ from rollbook.journal.liveness import host_name, identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import mark_crashed, tell_of_the_dead
+from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
+from rollbook.keeper.plan import Plan
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
@@ -48,8 +49,6 @@ store into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
 _REST_SECONDS = 9.9
 """How long a keeper of many leaves a run alone in which nothing happens; the host is sampled every ten seconds."""
-_FEED_SECONDS = 60.0
-"""How long the keeper's own rows of an idle run wait for sinks where many runs are kept."""
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _DRAIN_SECONDS = 600.0
@@ -95,7 +94,7 @@ class Keeper:
         self.bell = self.door = ""
         self.feed_seconds = 0.0
         self._own_folder = keeper_folder(self.folder)
-        self._live_sinks, self._sinks_in_turn, self._clock = list(sinks), sinks_in_turn, clock
+        self._live_sinks, self._clock = list(sinks), clock
         self._lock = Lock(self.folder)
         self._locked = False
         self._writers = Writers(self.folder, clock)
@@ -105,12 +104,8 @@ class Keeper:
         self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
         self._shipping = Shipping(self.folder, clock, self._say)
         self._ship_since: float | None = None
-        self._plan_stamp: Any = None
-        self._wanted: Any = None
-        self._info: dict[str, Any] = {}
-        self._specs: list[Any] = []
-        self._x = ""
-        self._sinks: Any = None
+        self._plan = Plan(self.folder)
+        self._feeding = Feeding(self.folder, clock, self._say, in_turn=sinks_in_turn)
         self._host = HostRows(self.folder, None, self._pids, clock)
         self._rules = Rules(self.folder, ())
         self._began = clock()
@@ -119,7 +114,6 @@ class Keeper:
         self._late = 0.0
         self._ending_since: float | None = None
         self._final_sealed = False
-        self._flushing: frozenset[str] = frozenset()
         self._closed: set[str] = set()  # writers of this place that have said goodbye, also when their folder has gone
         self._idle = False  # nothing is left to do for those
         self._hurry_until: float | None = None
@@ -130,7 +124,6 @@ class Keeper:
         self._troubles: dict[str, Any] = {}
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when
-        self._changed_at = self._fed_at = -1e9  # when rows of a trainer were last seen, and sinks had all
         self._thread: Any = None
         self._wake: Any = None
 
@@ -222,10 +215,7 @@ class Keeper:
         """Stop without finishing the book; the next keeper goes on from what is on the disk."""
         self._host.close()
         self._rules.close()
-        if self._sinks is not None:
-            self._guard("troubles", self._tell_troubles)
-            self._sinks.close(ended=False)
-            self._sinks = None
+        self._close_sinks(ended=False)
         self._sealing.stop()
         self._shipping.stop()
         self._ballast.give_up()
@@ -317,7 +307,7 @@ class Keeper:
         self._synced_at = now if sync else self._synced_at
         for id in self._durable.step(here, alive=alive, alone=alone, sync=sync, own=self._host.writer_id):
             self._writers.sign(id)
-            self._changed_at = now
+            self._feeding.changed_at = now
         if not alone:
             beats = read_json(os.path.join(self._own_folder, "heartbeat"))
             for writer in self._writers:
@@ -347,7 +337,7 @@ class Keeper:
         due = bool(fresh) or self._feed_is_due(now)
         drained = self._feed(fresh) if due else True
         if due:
-            self._fed_at = now if drained else -1e9
+            self._feeding.was_fed(now, drained)
         if fresh and drained:
             self.complete |= fresh
             self._tell("running")
@@ -358,30 +348,18 @@ class Keeper:
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here))
         self._guard("ship", self._shipping.step)
-        if not drained and not self._failing():
+        if not drained and not self._feeding.failing():
             return 0.0
         if self._sealing.busy or fresh:
             return _BUSY_SECONDS
-        fed = due or self._changed_at < self._fed_at
-        self._rests = drained and fed and not self._sinks_need_time() and not self._shipping.wanted
+        fed = due or not self._feeding.has_news()
+        self._rests = drained and fed and not self._feeding.needs_time() and not self._shipping.wanted
         self._full_at = now + _REST_SECONDS
         return _STEP_SECONDS
 
     def _feed_is_due(self, now: float) -> bool:
         """Whether to offer sinks what there is; where many runs are kept not at each look."""
-        if not self.door or self._failing():
-            return True
-        fed = now - self._fed_at
-        if self._changed_at < self._fed_at and not self._sinks_need_time():
-            return fed >= _FEED_SECONDS  # rows of the keeper's own
-        return fed >= self.feed_seconds
-
-    def _sinks_need_time(self) -> bool:
-        """Whether a sink is to be asked again though nothing came: it failed, or gets the newest rows now and then."""
-        if self._sinks is None:
-            return False
-        slowest = max((f.every_seconds or 0.0 for f in self._sinks), default=0.0)
-        return self._failing() or self._clock() - self._changed_at <= slowest
+        return not self.door or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """What is left to do when no writer of this place lives; None when it is done."""
@@ -399,7 +377,7 @@ class Keeper:
             return _QUICK_SECONDS
         drained = self._feed(frozenset(writer.id for writer in here))
         if not drained and now - self._ending_since < self._drain_seconds:
-            return _FAILING_SECONDS if self._failing() else _QUICK_SECONDS
+            return _FAILING_SECONDS if self._feeding.failing() else _QUICK_SECONDS
         if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
             self._sealing.step(self._durable.waiting(here))
@@ -446,11 +424,8 @@ class Keeper:
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
         self._rules.close()
-        if self._sinks is not None:
-            self._guard("troubles", self._tell_troubles)
-            self._sinks.close(ended=self._vanished)
-            self._sinks = None
-            self._plan_stamp = self._wanted = None
+        if self._close_sinks(ended=self._vanished):
+            self._plan.forget()
         self._ballast.give_up()
         self._writers.look()
         if self._writers.living():
@@ -469,88 +444,58 @@ class Keeper:
 
     # -- its parts
 
+    def _close_sinks(self, *, ended: bool) -> bool:
+        """Say for the last time what they lack, and close them. False if there are none."""
+        if not self._feeding.is_open:
+            return False
+        self._guard("troubles", self._tell_troubles)
+        self._feeding.close(ended=ended)
+        return True
+
     def _count_the_dead(self, here: list[KnownWriter]) -> None:
         dead = sum(not writer.main and writer.about.get("keeper") is not True and writer.dead for writer in here)
-        if dead != self._dead and self._info:
+        if dead != self._dead and self._plan.info:
             tell_of_the_dead(self.folder, host_name(), dead)
             self._dead = dead
 
     def _read_plan(self) -> None:
-        """Follow plan.json and run.json: sinks are built anew when either asks for others."""
-        paths = [os.path.join(self._own_folder, "plan.json"), os.path.join(self.folder, "run.json")]
-        owner = self._owns_sinks()
-        stamp = (owner, *map(_stamp, paths))
-        if stamp == self._plan_stamp:
+        """Follow plan.json and run.json: sinks, rules and the host's rows begin anew when either asks for others."""
+        plan = self._plan
+        if not plan.follow(self._owns_sinks()):
             return
-        self._plan_stamp = stamp
-        plan, self._info = read_json(paths[0]), manifest.look(self.folder)
-        wanted = (owner, plan, self._attempt(), bool(self._info))
-        if wanted == self._wanted:
-            return
-        self._wanted = wanted
-        seconds = plan.get("host_seconds", 10)
-        every = float(seconds) if isinstance(seconds, (int, float)) else None
         self._host.close()
-        self._host = HostRows(self.folder, every, self._pids, self._clock)
-        if self._sinks is not None:
-            self._sinks.close(ended=False)
-            self._sinks = None
-        listed = plan.get("sinks")
-        specs = [s for s in listed if isinstance(s, dict) and "name" in s] if isinstance(listed, list) and owner else []
-        self._specs = [*specs, *self._live_sinks] if self._info else []
-        self._x = str(plan.get("x") or "")
+        self._host = HostRows(self.folder, plan.host_seconds, self._pids, self._clock)
+        self._feeding.use([*plan.sinks, *self._live_sinks] if plan.info else [], plan.x)
         self._rules.close()
-        rules = plan.get("rules")
-        asked = [s for s in rules if isinstance(s, dict) and "name" in s] if isinstance(rules, list) and owner else []
         self._rules = Rules(
-            self.folder,
-            asked if self._info else [],
-            disregard=self._writers.disregard,
-            clock=self._clock,
-            say=self._say,
-        )
-
-    def _build_sinks(self) -> None:
-        """Make the sinks, once there is something for them: an idle keeper loads none of their code."""
-        from rollbook.keeper.sinks import Sinks
-
-        self._sinks = Sinks(
-            self.folder, self._specs, x=self._x, clock=self._clock, say=self._say, inline=self._sinks_in_turn
+            self.folder, plan.rules, disregard=self._writers.disregard, clock=self._clock, say=self._say
         )
 
     def _main(self) -> KnownWriter | None:
         """The writer that opened the newest attempt, as far as its folder is still there."""
-        return self._writers.get(self._main_id()) or self._writers.main()
-
-    def _main_id(self) -> str:
-        return str(manifest.newest(self._info).get("writer") or "")
+        return self._writers.get(self._plan.main_writer) or self._writers.main()
 
     def _owns_sinks(self) -> bool:
         """Of several hosts' keepers the one beside the main writer forwards."""
         main = self._main()
-        if main is not None and main.id == (self._main_id() or main.id):
+        if main is not None and main.id == (self._plan.main_writer or main.id):
             return main.here
         # When all is sealed, the pages of writers that have closed move into one file.
-        about = read_json(os.path.join(self.folder, "data", "writers.json")).get(self._main_id())
+        about = read_json(os.path.join(self.folder, "data", "writers.json")).get(self._plan.main_writer)
         return same_place(about) if isinstance(about, dict) else main is not None and main.here
-
-    def _attempt(self) -> int:
-        return len(self._info.get("attempts") or (1,))
 
     def _feed(self, finished: frozenset[str]) -> bool:
         """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
-        if self._sinks is None:
-            if not self._specs or not self._has_rows():
+        feeding = self._feeding
+        if not feeding.is_open:
+            if feeding.is_asked and self._has_rows():
+                self._guard("sinks", feeding.open)
+            if not feeding.is_open:
                 return True
-            self._guard("sinks", self._build_sinks)
-            if self._sinks is None:
-                return True
-        if finished - self._flushing:
-            self._flushing = finished
-            self._sinks.ask_all()
+        feeding.ask_all_for(finished)
         self._guard("troubles", self._tell_troubles)
         try:
-            return bool(self._sinks.step(flush=bool(finished)))
+            return feeding.step(flush=bool(finished))
         except Exception as err:  # a fault of ours must not keep the rest from being done
             if is_foreign(err):
                 raise
@@ -559,7 +504,7 @@ class Keeper:
 
     def _tell_troubles(self) -> None:
         """Say in troubles.json which sinks get nothing: the training process and `rollbook show` look there."""
-        troubles = dict(self._sinks.troubles()) if self._sinks is not None else {}
+        troubles = self._feeding.troubles()
         if trouble := self._shipping.trouble():
             troubles["remote"] = trouble
         if troubles != self._troubles:
@@ -579,9 +524,6 @@ class Keeper:
 
             encode_spooled(self.folder, most=most)
 
-    def _failing(self) -> bool:
-        return self._sinks is not None and bool(self._sinks.failing())
-
     def _sample(self) -> None:
         self._host.prepare()
         if not self._host.due():
@@ -590,12 +532,12 @@ class Keeper:
             "rollbook/keeper/lag_seconds": self._late,
             "rollbook/keeper/unsealed_bytes": float(self._durable.unsealed_bytes()),
             "rollbook/keeper/seal_failures": float(self._sealing.failures),
-            **(self._sinks.lag(time.time()) if self._sinks is not None else {}),
+            **self._feeding.lag(time.time()),
             **self._rules.numbers(),
         }
         self._late = 0.0
-        names = tuple(self._info.get("clocks") or ())
-        self._host.write(self._attempt(), names, own)
+        names = tuple(self._plan.info.get("clocks") or ())
+        self._host.write(self._plan.attempt, names, own)
         self._writers.disregard(self._host.writer_id)
 
     def _pids(self) -> list[int]:
@@ -645,13 +587,3 @@ def wait(seconds: float, descriptors: list[int]) -> None:
     for descriptor in descriptors:
         poller.register(descriptor, select.POLLIN)
     poller.poll(seconds * 1000)
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        stat = os.stat(path)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return None
-    return stat.st_ino, stat.st_mtime_ns

@@ -1,0 +1,112 @@
+"""When the sinks of a run are made, offered rows, and closed."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.keeper.sinks import Sinks
+
+__all__ = ["Feeding"]
+
+_FEED_SECONDS = 60.0
+"""How long the keeper's own rows of an idle run wait for sinks where many runs are kept."""
+
+
+class Feeding:
+    """The sinks of one run. They are made once there is something for them: an idle keeper loads none of their code.
+
+    Args:
+      run_folder: the run's folder.
+      clock: seconds, monotonic.
+      say: takes (cause, words) for the log.
+      in_turn: feed services in the caller's thread as well, one after the other.
+    Attributes:
+      changed_at: when rows of a trainer were last seen, by `clock`.
+    """
+
+    def __init__(
+        self, run_folder: str, clock: Callable[[], float], say: Callable[[str, str], None], *, in_turn: bool
+    ) -> None:
+        self._folder, self._clock, self._say, self._in_turn = run_folder, clock, say, in_turn
+        self._specs: Sequence[Any] = ()
+        self._x = ""
+        self._sinks: Sinks | None = None
+        self._flushing: frozenset[str] = frozenset()
+        self._fed_at = -1e9
+        self.changed_at = -1e9
+
+    def use(self, specs: Sequence[Any], x: str) -> None:
+        """From now on these sinks, objects or entries of the plan; those made so far are closed."""
+        self.close(ended=False)
+        self._specs, self._x = specs, x
+
+    @property
+    def is_open(self) -> bool:
+        """Whether sinks have been made."""
+        return self._sinks is not None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether there are sinks to be made."""
+        return bool(self._specs)
+
+    def open(self) -> None:
+        """Make the sinks."""
+        from rollbook.keeper.sinks import Sinks
+
+        self._sinks = Sinks(
+            self._folder, self._specs, x=self._x, clock=self._clock, say=self._say, inline=self._in_turn
+        )
+
+    def close(self, *, ended: bool) -> None:
+        """Close the sinks, if there are any; see `Sinks.close`."""
+        if self._sinks is not None:
+            self._sinks.close(ended=ended)
+            self._sinks = None
+
+    def ask_all_for(self, finished: frozenset[str]) -> None:
+        """When one of these writers is new: from now on nothing is drained before threads have all of its rows."""
+        if self._sinks is not None and finished - self._flushing:
+            self._flushing = finished
+            self._sinks.ask_all()
+
+    def step(self, *, flush: bool) -> bool:
+        """Deliver rows; with `flush` all there are, whatever thinning says. True when nothing is left."""
+        return self._sinks is None or self._sinks.step(flush=flush)
+
+    def is_due(self, now: float, every_seconds: float) -> bool:
+        """Whether to offer sinks what there is, where rows wait for up to `every_seconds`."""
+        fed = now - self._fed_at
+        if self.changed_at < self._fed_at and not self.needs_time():
+            return fed >= _FEED_SECONDS  # rows of the keeper's own
+        return fed >= every_seconds
+
+    def was_fed(self, now: float, drained: bool) -> None:
+        """Sinks were offered all there was; `drained`: they have it."""
+        self._fed_at = now if drained else -1e9
+
+    def has_news(self) -> bool:
+        """Whether rows of a trainer came since sinks had all."""
+        return self.changed_at >= self._fed_at
+
+    def needs_time(self) -> bool:
+        """Whether a sink is to be asked again though nothing came: it failed, or gets the newest rows now and then."""
+        if self._sinks is None:
+            return False
+        slowest = max((f.every_seconds or 0.0 for f in self._sinks), default=0.0)
+        return self.failing() or self._clock() - self.changed_at <= slowest
+
+    def failing(self) -> bool:
+        """Whether the last try of a sink failed."""
+        return self._sinks is not None and bool(self._sinks.failing())
+
+    def troubles(self) -> dict[str, dict[str, Any]]:
+        """See `Sinks.troubles`."""
+        return self._sinks.troubles() if self._sinks is not None else {}
+
+    def lag(self, now: float) -> Mapping[str, float]:
+        """See `Sinks.lag`."""
+        return self._sinks.lag(now) if self._sinks is not None else {}

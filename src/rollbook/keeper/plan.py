@@ -1,0 +1,93 @@
+"""What the keeper of a run is asked to do: data/keeper/plan.json and run.json, followed as they change."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook import manifest
+from rollbook.files import read_json
+from rollbook.foreign import is_foreign
+from rollbook.keeper.places import keeper_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Both files as they were read last.
+
+    Args:
+      run_folder: the run's folder.
+    Attributes:
+      info: run.json.
+      sinks, rules: the entries of the plan; none where another host's keeper forwards, or run.json cannot be read.
+      host_seconds: how often the host is sampled; None: never.
+      x: the clock for sinks with one step axis.
+    """
+
+    def __init__(self, run_folder: str) -> None:
+        self._folder = run_folder
+        self._paths = (os.path.join(keeper_folder(run_folder), "plan.json"), os.path.join(run_folder, "run.json"))
+        self._stamp: tuple[object, ...] | None = None
+        self._asked: tuple[object, ...] | None = None
+        self.info: dict[str, Any] = {}
+        self.sinks: list[dict[str, Any]] = []
+        self.rules: list[dict[str, Any]] = []
+        self.host_seconds: float | None = None
+        self.x = ""
+
+    def follow(self, forwards: bool) -> bool:
+        """Read the files if they have changed. True when something else is asked than before.
+
+        Args:
+          forwards: this keeper is the one that feeds sinks and asks rules.
+        """
+        stamp = (forwards, *map(_stamp, self._paths))
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        plan, self.info = read_json(self._paths[0]), manifest.look(self._folder)
+        asked = (forwards, plan, self.attempt, bool(self.info))
+        if asked == self._asked:
+            return False
+        self._asked = asked
+        seconds = plan.get("host_seconds", 10)
+        self.host_seconds = float(seconds) if isinstance(seconds, (int, float)) else None
+        self.x = str(plan.get("x") or "")
+        is_ours = forwards and bool(self.info)
+        self.sinks = _entries(plan.get("sinks")) if is_ours else []
+        self.rules = _entries(plan.get("rules")) if is_ours else []
+        return True
+
+    def forget(self) -> None:
+        """What was made of it has been closed: the next `follow` is True."""
+        self._stamp = self._asked = None
+
+    @property
+    def attempt(self) -> int:
+        """The number of the newest attempt, from 1."""
+        return len(self.info.get("attempts") or (1,))
+
+    @property
+    def main_writer(self) -> str:
+        """The id of the writer that opened it, "" if run.json does not say."""
+        return str(manifest.newest(self.info).get("writer") or "")
+
+
+def _entries(listed: object) -> list[dict[str, Any]]:
+    if not isinstance(listed, list):
+        return []
+    return [entry for entry in listed if isinstance(entry, dict) and "name" in entry]
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(path)
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return None
+    return stat.st_ino, stat.st_mtime_ns
