@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
+from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.values import scalar_of
 from rollbook.values.storable import UNSTORABLE
 
@@ -24,15 +25,19 @@ class AgentsRecorder(EpisodeRecorder):
     environment. Agents may have observations of unlike shapes, so each has its own chunks.
     """
 
+    _trajectory: _AgentsTrajectory
+
+    def _new_trajectory(self) -> _AgentsTrajectory:
+        return _AgentsTrajectory(self.settings)
+
     def _reset(self) -> None:
         super()._reset()
-        self._of_agent: dict[str, StepChunks] = {}
         self._ends: dict[str, tuple[bool, bool]] = {}
 
     @property
     def keeps_steps(self) -> bool:
         """Whether the trajectory of the episode under way is wanted (or may be, in the end)."""
-        return self._in_full
+        return self._trajectory.in_full
 
     def turn(self) -> None:
         """One step of the environment."""
@@ -61,10 +66,7 @@ class AgentsRecorder(EpisodeRecorder):
                 of_agent["media"] = {agent: media}
             cells = self._infos.take(of_agent)
             if cells and self.settings.step_rows:
-                cells["t"] = self.length - 1
-                if self._chunks is None:
-                    self._chunks = self._new_chunks(hold=False)
-                self._chunks.add(cells)
+                self._trajectory.add_said(self.length - 1, cells)
         components = self.settings.components
         if components is not None:
             for name, value in components(info).items():
@@ -84,7 +86,7 @@ class AgentsRecorder(EpisodeRecorder):
         info: Mapping[str, Any] | None,
     ) -> None:
         """One step of one agent's trajectory."""
-        chunks = self._agent_chunks(agent)
+        chunks = self._trajectory.of_agent(agent)
         cells: dict[str, Any] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
         if action is not UNSTORABLE:
@@ -96,7 +98,7 @@ class AgentsRecorder(EpisodeRecorder):
 
     def last_obs(self, agent: str, t: int, obs: Any) -> None:
         """An agent's last observation: a row without an action, in a chunk of its own."""
-        chunks = self._agent_chunks(agent)
+        chunks = self._trajectory.of_agent(agent)
         cells: dict[str, Any] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
         chunks.flush()
@@ -113,22 +115,32 @@ class AgentsRecorder(EpisodeRecorder):
         truncated = any(cut for _, cut in self._ends.values())
         return self._end(terminated, truncated, complete=complete)
 
-    def _agent_chunks(self, agent: str) -> StepChunks:
+
+class _AgentsTrajectory(Trajectory):
+    """A trajectory for each agent, all of them written or dropped together."""
+
+    __slots__ = ("_of_agent",)
+
+    def reset(self) -> None:
+        super().reset()
+        self._of_agent: dict[str, StepChunks] = {}
+
+    def of_agent(self, agent: str) -> StepChunks:
+        """Where an agent's steps go."""
         chunks = self._of_agent.get(agent)
         if chunks is None:
-            hold = self._chunks is not None and self._chunks.hold
-            chunks = self._of_agent[agent] = self._new_chunks(hold=hold)
+            chunks = self._of_agent[agent] = self._new_chunks(hold=self._is_held())
         return chunks
 
-    def _write_out(self) -> None:
-        super()._write_out()
+    def write_out(self) -> None:
+        super().write_out()
         for chunks in self._of_agent.values():
             if not chunks.hold:
                 chunks.flush()
 
-    def _finish_steps(self, finished: Finished) -> str:
-        was_held = self._chunks is not None and self._chunks.hold
-        why = super()._finish_steps(finished)
+    def finish(self, finished: Finished, is_marked: bool) -> str:
+        was_held = self._is_held()
+        why = super().finish(finished, is_marked)
         for chunks in self._of_agent.values():
             if was_held and (not why or chunks.lost):
                 chunks.drop()
@@ -136,3 +148,6 @@ class AgentsRecorder(EpisodeRecorder):
                 chunks.keep()
             chunks.flush()
         return why
+
+    def _is_held(self) -> bool:
+        return self._chunks is not None and self._chunks.hold

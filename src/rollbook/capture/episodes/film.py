@@ -7,11 +7,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
+    from rollbook.capture.episodes.settings import EpisodeSettings, Finished
     from rollbook.protocols import Recorder
 
-__all__ = ["Film"]
+__all__ = ["Film", "Films"]
 
 
 class Film:
@@ -42,7 +44,7 @@ class Film:
         while self._bytes > self.most_bytes and len(self.frames) > 2:
             self.frames = self.frames[::2]
             self._every *= 2
-            self._bytes = sum(kept.nbytes for kept in self.frames)
+            self._bytes = sum(frame.nbytes for frame in self.frames)
 
     def log(self, recorder: Recorder, key: str, fps: float, **columns: Any) -> None:
         """Hand the film to the run: a video of all frames of the first one's shape, or a picture if there is one."""
@@ -61,3 +63,49 @@ class Film:
             verb(key, numpy.stack(same), fps=max(1.0, fps / self._every), **columns)
         else:
             verb(key, same[0], **columns)
+
+
+class Films:
+    """The films of one episode, then the next one's: what is rendered of it, and pictures that its infos hold.
+
+    Args:
+      settings: those of the recorder.
+    Attributes:
+      rendered: where a wrapper adds the frames it renders; None if the episode is not to be filmed.
+      fps: frames per second of rendered films; wrappers set what the environment says.
+    """
+
+    def __init__(self, settings: EpisodeSettings) -> None:
+        self._settings = settings
+        self.fps = 30.0
+        self.reset()
+
+    def reset(self) -> None:
+        """No episode is under way."""
+        self.rendered: Film | None = None
+        self._is_chosen = False
+        self._by_name: dict[str, Film] = {}
+
+    def begin(self, number: int) -> None:
+        """An episode begins, the `number`-th from 0."""
+        schedule = self._settings.video
+        self._is_chosen = schedule.from_start(number)
+        if self._is_chosen or schedule.in_hindsight:
+            self.rendered = Film(self._settings.held_bytes)
+
+    def add(self, name: str, pixels: Any) -> None:
+        """A picture that stands in an info under `name`: height x width (x 1, 3 or 4), uint8."""
+        film = self._by_name.get(name)
+        if film is None:
+            film = self._by_name[name] = Film(self._settings.held_bytes)
+        film.add(pixels)
+
+    def finish(self, finished: Finished, is_marked: bool, clocks: Mapping[str, int]) -> None:
+        """The episode is over: hand its films to the run, the rendered one if it is wanted."""
+        settings = self._settings
+        for name, film in self._by_name.items():
+            film.log(settings.recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
+        if self.rendered is None:
+            return
+        if self._is_chosen or settings.chosen(settings.video, finished, is_marked):
+            self.rendered.log(settings.recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import time
 
-from rollbook.capture.episodes.film import Film
-from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
-from rollbook.capture.episodes.schedule import Schedule
+from rollbook.capture.episodes.film import Films
+from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
-from rollbook.capture.episodes.steps import StepChunks
+from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.ledger import TOTAL, RewardLedger
 from rollbook.errors import LoggingFailed
 from rollbook.values import scalar_of
@@ -56,6 +55,7 @@ class EpisodeRecorder:
       episode_id: of the episode under way, "" between episodes.
       last: the episode that ended last, or None.
       plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
+      films: of the episode under way; who renders it adds to `films.rendered`.
       drives: whether each step moves a clock of the run, see `drive_clock`.
       check: called with the recorder and the info of an episode's last step while the episode can still be kept;
         wrappers that know what is reported there set it, and it calls `audit`. It must not hold the environment, which
@@ -77,7 +77,9 @@ class EpisodeRecorder:
         self.env_index = env_index
         self._given_ledger = ledger is not None
         self._ledger = ledger if ledger is not None else RewardLedger(self._recorder)
-        self._infos = EpisodeInfos(self.settings.info_keys, self.settings.unstorable, self._picture)
+        self.films = Films(self.settings)
+        self._infos = EpisodeInfos(self.settings.info_keys, self.settings.unstorable, self.films.add)
+        self._trajectory = self._new_trajectory()
         self._count = 0
         self.last: Finished | None = None
         self.episode_id = ""
@@ -85,20 +87,19 @@ class EpisodeRecorder:
         self.length = 0
         self.plain_steps = False
         self.check: Callable[[EpisodeRecorder, Mapping[str, Any]], object] | None = None
-        self._chunks: StepChunks | None = None
-        self._films: dict[str, Film] = {}
-        self.film: Film | None = None
         self._reset()
         self.settings.take_in(self)
+
+    def _new_trajectory(self) -> Trajectory:
+        return Trajectory(self.settings)
 
     def _reset(self) -> None:
         self.total, self.length = 0.0, 0
         self.counted = 0
-        self._chunks, self.film, self._why = None, None, ""
-        self._in_full = self._marked = self._entered = self._ending = False
+        self._trajectory.reset()
+        self.films.reset()
+        self._marked = self._entered = self._ending = False
         self._parts: dict[str, Tally] = {}
-        self._films = {}
-        self._obs: Any = UNSTORABLE
         self._seed: Any = None
         self._options: Any = None
         self._began = 0.0
@@ -127,8 +128,8 @@ class EpisodeRecorder:
     def _begin(self, seed: int | None, options: Any, obs: Any, env_index: int | None) -> None:
         if self.episode_id and self.length:
             self._end(False, False, complete=False)
-        elif self._chunks is not None:
-            self._chunks.drop()
+        else:
+            self._trajectory.drop()
         settings = self.settings
         if env_index is not None:
             self.env_index = env_index
@@ -137,21 +138,13 @@ class EpisodeRecorder:
         self.number = settings.next_number()
         self.episode_id = f"{settings.token}.{self.env_index}.{self._count}"
         self._count += 1
-        self._seed, self._options, self._obs = seed, options, obs
+        self._seed, self._options = seed, options
         self._began = time.perf_counter()
         self._version = self._clocks_now().get("policy_version")
         self._infos.begin()
         self._ledger.begin()
-        if settings.steps.from_start(self.number):
-            self._in_full, self._why = True, "schedule"
-            self._chunks = self._new_chunks(hold=False)
-        elif settings.steps.in_hindsight:
-            self._in_full = True
-            self._chunks = self._new_chunks(hold=True)
-        if settings.video.from_start(self.number) or settings.video.in_hindsight:
-            self.film = Film(settings.held_bytes)
-        if self._in_full and obs is not UNSTORABLE:
-            self._obs = self._cells_of("obs", obs)
+        self._trajectory.begin(self.episode_id, self.number, obs)
+        self.films.begin(self.number)
         self._entered = self._given_ledger
 
     def step(
@@ -212,19 +205,17 @@ class EpisodeRecorder:
             whole.add(number)
         if self.drives:
             self.drive_clock()
-        if self._in_full:
-            self._full_step(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
+        trajectory = self._trajectory
+        if trajectory.in_full:
+            trajectory.add(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
         elif cells and self.settings.step_rows:
-            cells["t"] = t
-            if self._chunks is None:
-                self._chunks = self._new_chunks(hold=False)
-            self._chunks.add(cells)
+            trajectory.add_said(t, cells)
         if terminated or truncated:
             if self.check is not None:
                 self._check(info)
             return self._end(bool(terminated), bool(truncated), complete=True)
         if not t:  # what kind of reward it is shows with the first one
-            self.plain_steps = not self._in_full and not self._entered
+            self.plain_steps = not trajectory.in_full and not self._entered
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
@@ -309,15 +300,11 @@ class EpisodeRecorder:
         For hosts that hand steps over in pieces, and may die between two of them.
         """
         try:
-            self._write_out()
+            self._trajectory.write_out()
         except LoggingFailed:
             raise
         except Exception as err:
             self.failed(err)
-
-    def _write_out(self) -> None:
-        if self._chunks is not None and not self._chunks.hold:
-            self._chunks.flush()
 
     # -- inside
 
@@ -336,18 +323,6 @@ class EpisodeRecorder:
     def _clocks_now(self) -> Mapping[str, int]:
         own = self.settings.clocks()
         return {**self._recorder.clocks_now(), **own} if own else self._recorder.clocks_now()
-
-    def _new_chunks(self, *, hold: bool) -> StepChunks:
-        settings = self.settings
-        return StepChunks(
-            self._recorder,
-            self.episode_id,
-            hold=hold,
-            most_rows=settings.most_steps,
-            most_held_bytes=settings.held_bytes,
-            unstorable=settings.unstorable,
-            clocks=settings.clocks,
-        )
 
     def _number_of(self, reward: Any) -> float:
         if hasattr(reward, "items") and hasattr(reward, "keys"):
@@ -385,51 +360,6 @@ class EpisodeRecorder:
                         self._ledger.add("final", part, agent=str(agent), component=str(name))
         return cells
 
-    def _cells_of(self, prefix: str, value: Any) -> dict[str, Any]:
-        cells: dict[str, Any] = {}
-        if self._chunks is not None:
-            self._chunks.add_flat(prefix, value, cells)
-        return cells
-
-    def _full_step(
-        self,
-        t: int,
-        reward: float,
-        terminated: Any,
-        truncated: Any,
-        info: Mapping[str, Any] | None,
-        obs: Any,
-        action: Any,
-        next_obs: Any,
-        cells: dict[str, Any] | None,
-        extra: Mapping[str, Any] | None,
-    ) -> None:
-        chunks = self._chunks
-        if chunks is None:
-            return
-        row: dict[str, Any] = {"t": t}
-        before = self._obs if obs is UNSTORABLE else self._cells_of("obs", obs)
-        if type(before) is dict:
-            row.update(before)
-        if action is not UNSTORABLE:
-            chunks.add_flat("action", action, row)
-        row["reward"], row["terminated"], row["truncated"] = reward, bool(terminated), bool(truncated)
-        if info:
-            info_cells(info, self.settings.unstorable, row)
-        if cells:
-            row.update(cells)
-        if extra:
-            for name, value in extra.items():
-                chunks.add_flat(str(name), value, row)
-        chunks.add(row)
-        self._obs = UNSTORABLE if next_obs is UNSTORABLE else self._cells_of("obs", next_obs)
-
-    def _picture(self, name: str, pixels: Any) -> None:
-        film = self._films.get(name)
-        if film is None:
-            film = self._films[name] = Film(self.settings.held_bytes)
-        film.add(pixels)
-
     def _end(self, terminated: bool, truncated: bool, *, complete: bool) -> str:
         if not self.episode_id:
             return ""
@@ -442,7 +372,7 @@ class EpisodeRecorder:
         clocks = settings.clocks()
         if len(self._ledger) and self._ledger.check(finished.episode_id):
             self._marked = True
-        kept = self._finish_steps(finished)
+        why_kept = self._trajectory.finish(finished, self._marked)
         row: dict[str, Any] = {
             "episode_id": finished.episode_id,
             "return": total,
@@ -457,7 +387,7 @@ class EpisodeRecorder:
             "options": self._options_text(),
             "counted_env_step": settings.counted_env_step,
             "policy_version_at_start": self._version,
-            "steps_kept": kept,
+            "steps_kept": why_kept,
             **self._infos.columns(),
         }
         recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, **clocks)
@@ -466,7 +396,7 @@ class EpisodeRecorder:
             recorder.record("rewards", columns, n, **clocks)
         if settings.curves and complete:
             recorder.log(self._curves(finished), **clocks)
-        self._finish_films(finished, clocks)
+        self.films.finish(finished, self._marked, clocks)
         if complete:
             settings.note_finished(finished)
         self.last = finished
@@ -484,57 +414,14 @@ class EpisodeRecorder:
         values.update(self._ledger.scalars())
         return values
 
-    def _chosen(self, schedule: Schedule, finished: Finished) -> str:
-        """Why this episode is kept after the fact, "" if it is not."""
-        settings = self.settings
-        if schedule.on_alert and self._marked:
-            return "alert"
-        if not finished.complete:
-            return ""
-        if schedule.best and finished.total > settings.best:
-            return "best"
-        if schedule.worst and finished.total < settings.worst:
-            return "worst"
-        return ""
-
-    def _finish_steps(self, finished: Finished) -> str:
-        chunks = self._chunks
-        if chunks is None:
-            return ""
-        if type(self._obs) is dict and self._obs and self._in_full:
-            chunks.flush()  # the last observation has no action beside it: a row, and a chunk, of its own
-            chunks.add({"t": self.length, **self._obs})
-        if chunks.hold:
-            self._why = self._chosen(self.settings.steps, finished)
-            if self._why and not chunks.lost:
-                chunks.keep()
-            else:
-                self._why = ""
-                chunks.drop()
-        chunks.flush()
-        return self._why
-
-    def _finish_films(self, finished: Finished, clocks: Mapping[str, int]) -> None:
-        for name, film in self._films.items():
-            film.log(self._recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
-        film_of_all = self.film
-        if film_of_all is None:
-            return
-        schedule = self.settings.video
-        if schedule.from_start(self.number) or self._chosen(schedule, finished):
-            film_of_all.log(self._recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)
-
-    fps = 30.0
-    """Frames per second of rendered films; wrappers set what the environment says."""
-
     def _options_text(self) -> str | None:
         if self._options is None:
             return None
-        kept = plain(self._options)
-        if kept is UNSTORABLE:
+        options = plain(self._options)
+        if options is UNSTORABLE:
             self.settings.unstorable("options", self._options)
             return None
-        return json.dumps(kept.tolist() if hasattr(kept, "tolist") else kept, default=repr)
+        return json.dumps(options.tolist() if hasattr(options, "tolist") else options, default=repr)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("an EpisodeRecorder belongs to one process; pass the run or the scope, and make one there")

@@ -116,6 +116,18 @@ class EpisodeSettings:
         self.finished = (episodes + 1, steps + finished.length, total + finished.total)
         self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
 
+    def chosen(self, schedule: Schedule, finished: Finished, is_marked: bool) -> str:
+        """Why an episode is kept after the fact ("alert", "best", "worst"), "" if it is not."""
+        if schedule.on_alert and is_marked:
+            return "alert"
+        if not finished.complete:
+            return ""
+        if schedule.best and finished.total > self.best:
+            return "best"
+        if schedule.worst and finished.total < self.worst:
+            return "worst"
+        return ""
+
     def next_number(self) -> int:
         """The number of an episode that begins, counted over all sub-environments from 0."""
         self.follow_history()

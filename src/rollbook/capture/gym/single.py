@@ -65,7 +65,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         super().__init__(env)
         self.episodes = EpisodeRecorder(recorder, env_index=env_index, ledger=ledger, **settings)
         common = self.episodes.settings
-        self.episodes.fps = float((env.metadata or {}).get("render_fps") or 30)
+        self.episodes.films.fps = float((env.metadata or {}).get("render_fps") or 30)
         self._films = env.render_mode == "rgb_array" and not common.video.never
         self._autoreset = has_autoreset(env)
         self._over = False
@@ -146,7 +146,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             )
 
     def _frame(self) -> None:
-        film = self.episodes.film
+        film = self.episodes.films.rendered
         if film is None:
             return
         try:

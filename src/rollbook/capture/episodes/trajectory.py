@@ -1,0 +1,137 @@
+"""The steps of the episode under way: which go to the table `steps` at once, and which wait for its end."""
+
+from __future__ import annotations
+
+from rollbook.capture.episodes.infos import info_cells
+from rollbook.capture.episodes.steps import StepChunks
+from rollbook.values.storable import UNSTORABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.capture.episodes.settings import EpisodeSettings, Finished
+
+__all__ = ["Trajectory"]
+
+
+class Trajectory:
+    """One episode's steps, then the next one's.
+
+    Args:
+      settings: those of the recorder.
+    Attributes:
+      in_full: every step is wanted, or may be in the end; else only what the infos say of single steps.
+    """
+
+    __slots__ = ("_chunks", "_episode_id", "_obs", "_settings", "_why", "in_full")
+
+    def __init__(self, settings: EpisodeSettings) -> None:
+        self._settings = settings
+        self.reset()
+
+    def reset(self) -> None:
+        """No episode is under way."""
+        self._episode_id = self._why = ""
+        self._chunks: StepChunks | None = None
+        self._obs: dict[str, Any] = {}
+        self.in_full = False
+
+    def begin(self, episode_id: str, number: int, obs: Any) -> None:
+        """An episode begins, the `number`-th from 0, with the observation `obs` (or UNSTORABLE)."""
+        self._episode_id = episode_id
+        schedule = self._settings.steps
+        if schedule.from_start(number):
+            self.in_full, self._why = True, "schedule"
+            self._chunks = self._new_chunks(hold=False)
+        elif schedule.in_hindsight:
+            self.in_full = True
+            self._chunks = self._new_chunks(hold=True)
+        if self.in_full:
+            self._obs = self._cells_of(obs)
+
+    def drop(self) -> None:
+        """What is held of an episode without steps is not wanted."""
+        if self._chunks is not None:
+            self._chunks.drop()
+
+    def add(
+        self,
+        t: int,
+        reward: float,
+        terminated: Any,
+        truncated: Any,
+        info: Mapping[str, Any] | None,
+        obs: Any,
+        action: Any,
+        next_obs: Any,
+        cells: Mapping[str, Any] | None,
+        extra: Mapping[str, Any] | None,
+    ) -> None:
+        """One step of an episode that is wanted in full; see `EpisodeRecorder.step`. `cells`: what its info says."""
+        chunks = self._chunks
+        if chunks is None:
+            return
+        row: dict[str, Any] = {"t": t}
+        row.update(self._obs if obs is UNSTORABLE else self._cells_of(obs))
+        if action is not UNSTORABLE:
+            chunks.add_flat("action", action, row)
+        row["reward"], row["terminated"], row["truncated"] = reward, bool(terminated), bool(truncated)
+        if info:
+            info_cells(info, self._settings.unstorable, row)
+        if cells:
+            row.update(cells)
+        if extra:
+            for name, value in extra.items():
+                chunks.add_flat(str(name), value, row)
+        chunks.add(row)
+        self._obs = self._cells_of(next_obs)
+
+    def add_said(self, t: int, cells: dict[str, Any]) -> None:
+        """What an info says of a step of an episode that is not wanted in full."""
+        cells["t"] = t
+        if self._chunks is None:
+            self._chunks = self._new_chunks(hold=False)
+        self._chunks.add(cells)
+
+    def write_out(self) -> None:
+        """Write what is in memory, but for what is held."""
+        if self._chunks is not None and not self._chunks.hold:
+            self._chunks.flush()
+
+    def finish(self, finished: Finished, is_marked: bool) -> str:
+        """The episode is over: write its steps or drop them. Returns why it is kept in full, "" if it is not."""
+        chunks = self._chunks
+        if chunks is None:
+            return ""
+        if self._obs:
+            chunks.flush()  # the last observation has no action beside it: a row, and a chunk, of its own
+            chunks.add({"t": finished.length, **self._obs})
+        if chunks.hold:
+            self._why = self._settings.chosen(self._settings.steps, finished, is_marked)
+            if self._why and not chunks.lost:
+                chunks.keep()
+            else:
+                self._why = ""
+                chunks.drop()
+        chunks.flush()
+        return self._why
+
+    def _cells_of(self, obs: Any) -> dict[str, Any]:
+        cells: dict[str, Any] = {}
+        if self._chunks is not None and obs is not UNSTORABLE:
+            self._chunks.add_flat("obs", obs, cells)
+        return cells
+
+    def _new_chunks(self, *, hold: bool) -> StepChunks:
+        settings = self._settings
+        return StepChunks(
+            settings.recorder,
+            self._episode_id,
+            hold=hold,
+            most_rows=settings.most_steps,
+            most_held_bytes=settings.held_bytes,
+            unstorable=settings.unstorable,
+            clocks=settings.clocks,
+        )
