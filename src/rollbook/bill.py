@@ -28,9 +28,10 @@ class Bill:
     Attributes:
       counts: cause -> how often.
       names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.
+      remarks: cause -> how often, of what was said and cost nothing; not among `counts`.
     """
 
-    __slots__ = ("_said", "_tell", "_to", "_who", "counts", "names", "strict")
+    __slots__ = ("_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Bill:
     ) -> None:
         self.counts: dict[str, int] = {}
         self.names: dict[str, dict[str, int]] = {}
+        self.remarks: dict[str, int] = {}
         self.strict = strict
         self._to, self._who, self._tell = to, who, tell
         self._said: dict[str, set[str]] = {}
@@ -64,16 +66,14 @@ class Bill:
             return
         if self.strict:
             raise LoggingFailed(f"{message} [{cause}]")
-        said = self._said.setdefault(cause, set())
-        if name in said or len(said) >= _MOST_SAID:
-            return
-        said.add(name)
-        if self._tell is not None:
-            self._tell(cause, message)
-        else:
-            self._warn(cause, message, is_last=len(said) == _MOST_SAID)
+        self._say_once(cause, message, name)
 
     __call__ = count
+
+    def remark(self, cause: str, message: str) -> None:
+        """Count one of what cost nothing, and say `message` the first time; never raises, strict or not."""
+        self.remarks[cause] = self.remarks.get(cause, 0) + 1
+        self._say_once(cause, message, "")
 
     def say(self, cause: str, message: str) -> None:
         """Count one under `cause`, and say `message` the first time."""
@@ -96,6 +96,16 @@ class Bill:
         if isinstance(err, LoggingFailed) or is_foreign(err):
             raise err
         self.count(cause, message=f"{what} failed: {type(err).__name__}: {err}")
+
+    def _say_once(self, cause: str, message: str, name: str) -> None:
+        said = self._said.setdefault(cause, set())
+        if name in said or len(said) >= _MOST_SAID:
+            return
+        said.add(name)
+        if self._tell is not None:
+            self._tell(cause, message)
+        else:
+            self._warn(cause, message, is_last=len(said) == _MOST_SAID)
 
     def _warn(self, cause: str, message: str, is_last: bool) -> None:
         message = f"{self._who}: {message}" if self._who else message

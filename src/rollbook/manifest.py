@@ -328,6 +328,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "edited": (_texts, "a list"),
     "total": (_counts, "an object of integers"),
     "drops": (_counts, "an object of integers"),
+    "remarks": (_counts, "an object of integers"),
     "writers_died": (_counts, "an object of integers"),
     "config": (_mapping, "an object"),
     "summary": (_mapping, "an object"),

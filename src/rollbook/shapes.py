@@ -59,7 +59,8 @@ class RunJson(TypedDict, total=False):
       status: as last written: "running", "finished", "killed" or "crashed".
       attempts: its lives.
       total: how far the run will go, by clock.
-      drops: the bill: cause -> how often.
+      drops: the bill: cause -> how often something was refused or dropped.
+      remarks: cause -> how often something was said that cost no row or value.
       created, ended: unix seconds.
       x: the clock of charts.
       parent: the id of the run that began this one. forked_from: {"run", "at"} of the one it goes on from.
@@ -85,6 +86,7 @@ class RunJson(TypedDict, total=False):
     total: dict[str, int]
     drops: dict[str, int]
 
+    remarks: dict[str, int]
     format: int | None
     rollbook: str
     created: float | None

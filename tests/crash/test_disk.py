@@ -203,9 +203,11 @@ except RunError as err:
     assert "Choose another with dir=" in done.stdout
 
 
-def test_without_a_file_descriptor_rows_go_to_the_files_that_are_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_without_a_file_descriptor_rows_go_to_the_files_that_are_open(tmp_path: Path, strict: bool) -> None:
     program = (
         HEAD.format(mapped=True)
+        + f"writer.bill.strict = {strict}"
         + """
 import resource
 log({"i": -1})
@@ -214,10 +216,11 @@ os.close(lowest_free)
 resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 for i in range(2000):
     log({"i": i, f"k{i % 40}": 1.0, "x": i * 0.5})
-print(json.dumps(writer.bill.counts))
+print(json.dumps([writer.bill.counts, list(writer.bill.remarks)]))
 """
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert set(json.loads(done.stdout)) == {"no_descriptor"}
+    assert json.loads(done.stdout) == [{}, ["no_descriptor"]], "nothing was dropped"
+    assert done.stderr.count("no file descriptor is left") == 1, "it is said once"
     assert [row.values["i"] for row in read_rows(tmp_path)] == list(range(-1, 2000)), "no row is lost"

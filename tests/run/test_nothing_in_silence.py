@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import rollbook
+from rollbook.cli.app import app
 from rollbook.errors import LoggingFailed, RollbookWarning
 
 
@@ -57,6 +59,18 @@ def test_strict_raises_for_it(tmp_path: Path, what: str) -> None:
         pytest.raises(LoggingFailed),
     ):
         run.log(ODD[what][0])
+
+
+def test_what_cost_nothing_is_said_and_counted_apart_from_what_was_dropped(tmp_path: Path) -> None:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", strict=True) as run:
+        run.log({"x": 1.0})
+        with pytest.warns(RollbookWarning, match="nothing is lost") as said:
+            repeat(2, lambda: run.writer.no_descriptor(OSError(24, "Too many open files")))
+    assert len(said) == 1
+    bill = run.bill()
+    assert (bill["drops"], bill["remarks"]) == ({}, {"no_descriptor": 2})
+    shown = CliRunner().invoke(app, ["show", "last", "--dir", str(tmp_path)])
+    assert "no_descriptor: 2; nothing was lost" in shown.stderr.splitlines()
 
 
 def test_each_key_is_named_once_and_ten_at_most(run: Any) -> None:

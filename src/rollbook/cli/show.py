@@ -48,6 +48,7 @@ def summary(book: Book) -> dict[str, Any]:
         },
         "alerts": _alerts(book),
         "drops": info["drops"],
+        "remarks": info.get("remarks") or {},
         "silent_sinks": {
             name: str(trouble.get("words"))
             for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()
@@ -205,6 +206,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         remark(f"remote: {clean(place['url'])}: {state}" + (f": {clean(place['words'])}" if place.get("words") else ""))
     for cause, n in about["drops"].items():
         remark(f"{cause}: {n:,}")
+    for cause, n in about["remarks"].items():
+        remark(f"{cause}: {n:,}; nothing was lost")
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")
 

@@ -327,9 +327,9 @@ class Writer:
 
     def no_descriptor(self, err: OSError) -> None:
         """Say that there is no file descriptor for another file of the journal."""
-        self.bill.count(
+        self.bill.remark(
             "no_descriptor",
-            message=f"no file descriptor is left for another file of the journal ({err}); rows go to those that are "
+            f"no file descriptor is left for another file of the journal ({err}); rows go to those that are "
             "open and nothing is lost. Raise the limit (ulimit -n), or close files",
         )
 

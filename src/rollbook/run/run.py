@@ -464,6 +464,8 @@ class Run(Scope):
         if unsaid and not self.writer.closed:  # something deep inside of it was changed: the marks tell all
             self._guard(self._say_summary, unsaid)
         self.about["drops"] = dict(self.writer.bill.counts)
+        if self.writer.bill.remarks:
+            self.about["remarks"] = dict(self.writer.bill.remarks)
         try:
             with manifest.ManifestLock(str(self._folder)):
                 if not self._was_taken_over():
@@ -532,6 +534,7 @@ class Run(Scope):
 
         Keys: rows, seconds (of the callers' time), microseconds_per_row (their mean), pending (device values),
         media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count},
+        names {cause of a drop: {key: count}}, remarks {cause: count} of what was said and cost no row or value,
         remote (of a run that is shipped: how far that is, see `rollbook.remote.backlog`).
         """
         rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
@@ -545,6 +548,7 @@ class Run(Scope):
             "drops": dict(self.writer.bill.counts),
             "remote": backlog(self._folder) or {},
             "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
+            "remarks": dict(self.writer.bill.remarks),
         }
 
     def address(self) -> tuple[str, str, dict[str, Any]]:
