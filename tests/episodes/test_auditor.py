@@ -87,6 +87,12 @@ def test_what_was_checked_is_said_and_what_was_not_and_why(notebook: Any) -> Non
     (row,) = notebook.table("text")
     assert row["key"] == "audit"
     assert "4 were not: 4 because a wrapper outside s may change rewards" in row["text"]
+    assert row["text"].endswith(". None differed.")
+    auditor.check("y", (3.0, 3), (2.0, 3), source="s")
+    auditor.check("z", (3.0, 3), None, source="s")
+    said = auditor.conclude()
+    assert said.startswith("38 of 43 episodes were compared"), "an episode of which nothing was said is none of them"
+    assert said.endswith("1 because s said nothing about it. 2 findings, see the alerts.")
 
 
 class _Own(gymnasium.Wrapper):

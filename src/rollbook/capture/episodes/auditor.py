@@ -80,6 +80,7 @@ class EpisodeAuditor:
             if source not in self._reporting:
                 self.not_checked("nobody reported a return or a length")
                 return ""
+            self.not_checked(f"{source} said nothing about it")
             self._say(
                 "missing final info",
                 episode_id,
@@ -140,7 +141,8 @@ class EpisodeAuditor:
         if missed:
             reasons = "; ".join(f"{n} because {reason}" for reason, n in self._not_checked.items())
             said += f"; {missed} were not: {reasons}"
-        said += f". {self.differences} differed." if self.differences else ". None differed." if self.checked else "."
+        found = f"{self.differences:,} findings, see the alerts" if self.differences else "None differed"
+        said += f". {found}." if self.differences or self.checked else "."
         self._recorder.record("text", {"key": "audit", "text": said})
         return said
 
