@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 
 import pytest
 
 from rollbook.keeper import child
+from rollbook.run import ticker
 from sealing_forks import VARIABLE, forking, started_server
 
 try:
@@ -38,3 +40,11 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
 def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test a sealing child is the process that it is outside of tests."""
     monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_row_comes_by_itself() -> Iterator[None]:
+    """A run writes down its own cost when it has lasted a second: on a slow machine that would be a row more here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ticker, "FIRST_COST_SECONDS", math.inf)
+        yield

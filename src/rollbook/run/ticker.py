@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ticker"]
 
+FIRST_COST_SECONDS, COST_SECONDS = 1.0, 10.0
+"""How soon a run first writes down what rollbook costs it, and how often from then on."""
+
 
 class Ticker(threading.Thread):
     """Fetches device values, makes segments ahead of need, writes the configuration, feeds sinks that live here.
@@ -31,7 +34,7 @@ class Ticker(threading.Thread):
         super().__init__(name="rollbook", daemon=True)
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
-        self._cost_due = time.monotonic() + seconds
+        self._cost_due = time.monotonic() + FIRST_COST_SECONDS
         self._kept_until = 0.0
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run.writer.make_log(
@@ -126,7 +129,7 @@ class Ticker(threading.Thread):
         moment = time.monotonic()
         if moment < self._cost_due:
             return
-        self._cost_due = moment + 10.0
+        self._cost_due = moment + COST_SECONDS
         writer = self._run.writer
         # The last round comes after the end; and before anything was logged there is nothing to tell.
         if self._run.has_training_rows() and not writer.closed:
