@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,15 @@ def join_cells(one: Cells, other: Cells) -> Cells:
 
 def leaves_of(columns: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The columns that belong to `prefix`: itself under "", its parts by their path."""
-    leaves = {"": columns[prefix]} if prefix in columns else {}
+    return {path: columns[name] for path, name in _leaves_among(tuple(columns), prefix)}
+
+
+@lru_cache(maxsize=256)
+def _leaves_among(names: tuple[str, ...], prefix: str) -> tuple[tuple[str, str], ...]:
+    """Path and name of each of the leaves; most episodes have the same names."""
     start = f"{prefix}/"
-    leaves.update((name[len(start) :], column) for name, column in columns.items() if name.startswith(start))
-    return leaves
+    below = ((name[len(start) :], name) for name in names if name.startswith(start))
+    return (("", prefix), *below) if prefix in names else tuple(below)
 
 
 def tree_of(leaves: Mapping[str, Any]) -> Any:

@@ -322,8 +322,11 @@ class _EpisodeRows:
     """The rows of `episodes` by id, made when they are asked for, without what they do not say."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._columns = {name: _listed(table[name]) for name in table.column_names}
-        ids = self._columns.get("episode_id", [None] * table.num_rows)
+        columns = {name: _listed(table[name]) for name in table.column_names if table[name].null_count < len(table)}
+        self._always = tuple(name for name in columns if not table[name].null_count)
+        self._values = list(zip(*(columns[name] for name in self._always), strict=True))
+        self._sometimes = [(name, values) for name, values in columns.items() if table[name].null_count]
+        ids = columns.get("episode_id", [None] * table.num_rows)
         self._places = {str(episode_id): place for place, episode_id in enumerate(ids)}
 
     def __contains__(self, episode_id: str) -> bool:
@@ -334,8 +337,11 @@ class _EpisodeRows:
         place = self._places.get(episode_id)
         if place is None:
             return {}
-        row = ((name, values[place]) for name, values in self._columns.items())
-        return {name: value for name, value in row if value is not None}
+        row = dict(zip(self._always, self._values[place], strict=True))
+        for name, values in self._sometimes:
+            if (value := values[place]) is not None:
+                row[name] = value
+        return row
 
 
 def _listed(column: pa.ChunkedArray) -> list[Any]:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["from_jsonl", "to_jsonl"]
 
 VERSION = 1
-_encoded = json.JSONEncoder(allow_nan=False, separators=(", ", ": ")).encode
 _ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
 
 
@@ -81,7 +80,7 @@ def to_jsonl(
 def _write(file: IO[str], trajectory: Trajectory) -> None:
     arrays = ((name, cells) for name, cells in trajectory.columns.items() if isinstance(cells, np.ndarray))
     types = _types_of(tuple((name, cells.dtype, cells.shape[1:]) for name, cells in arrays))
-    told = _encoded(_json({name: trajectory.row[name] for name in _ROW if name in trajectory.row}))
+    told = _encoded({name: trajectory.row[name] for name in _ROW if name in trajectory.row})
     episode, agent = _encoded(trajectory.episode_id), _encoded(trajectory.agent)
     file.write(f'{{"episode": {episode}, "agent": {agent}, "row": {told}, "types": {types}}}\n')
     names = ("t", *trajectory.columns)
@@ -94,8 +93,7 @@ def _write(file: IO[str], trajectory: Trajectory) -> None:
             there = [f"{_encoded(name)}: {cell}" for name, cell in zip(names, row, strict=True) if cell is not None]
             file.write("{" + ", ".join(there) + "}\n")
     if trajectory.last:
-        end = {name: _json(cell) for name, cell in trajectory.last.items()}
-        _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **end})
+        _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **trajectory.last})
 
 
 @lru_cache(maxsize=64)
@@ -111,17 +109,21 @@ def _line_of(names: tuple[str, ...]) -> str:
 
 
 def _texts(cells: Any) -> list[str | None]:
-    """The JSON of each cell; None where there is nothing. Numbers are written as one text, then taken apart again."""
+    """The JSON of each cell; None where there is nothing. Numbers are written as one text, then taken apart again.
+
+    A float32 has nine digits, which is what tells it from its neighbours.
+    """
     if isinstance(cells, np.ndarray) and cells.size and cells.ndim < 3:
         kind = cells.dtype.kind
         if kind == "b" and cells.ndim == 1:
             return ["true" if cell else "false" for cell in cells.tolist()]
-        text = repr(cells.tolist()) if kind in "iuf" else "n"
-        if "n" not in text:  # neither nan nor inf
-            if cells.ndim == 1:
-                return text[1:-1].split(", ")  # type: ignore[return-value]
-            return [f"[{part}]" for part in text[2:-2].split("], [")]
-    return [None if cell is None else _encoded(cell) for cell in map(_json, cells)]
+        if kind in "iuf":
+            number = "%.9g" if kind == "f" and cells.itemsize <= 4 else "%r"
+            cell = number if cells.ndim == 1 else f"[{', '.join([number] * cells.shape[1])}]"
+            text = f"{cell}\n" * len(cells) % tuple(cells.reshape(-1).tolist())
+            if "n" not in text:  # neither nan nor inf
+                return text.splitlines()  # type: ignore[return-value]
+    return [None if cell is None else _encoded(cell) for cell in cells]
 
 
 def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
@@ -238,6 +240,23 @@ def _unjson(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"base64"}:
         return base64.b64decode(value["base64"])
     return value
+
+
+def _encoded(content: Any) -> str:
+    """The JSON of content in which NaN and bytes, for which JSON has no form, are rare."""
+    try:
+        return _encode(content)
+    except (TypeError, ValueError):
+        return _encode(_json(content))
+
+
+def _of_numpy(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError
+
+
+_encode = json.JSONEncoder(allow_nan=False, default=_of_numpy).encode
 
 
 def _line(file: IO[str], content: dict[str, Any]) -> None:
