@@ -217,6 +217,29 @@ def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they
     assert len(list((run / "data").glob("metrics/*/*w1*"))) <= 1  # all are there, and are one
 
 
+def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(
+    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "_AT_ONCE", 100)
+    monkeypatch.setattr(merging, "_LARGEST", 300)
+    run = make_run(tmp_path)
+    stream = FakeWriter(run).lane().stream("v", "a", size=32768)
+    sizes, row = [400, 100, 100, 300, 50, 1200, 1200, 60, 60], 0
+    for size in sizes:
+        for _ in range(size):
+            stream.log(float(row), 0.0, env_step=row)
+            row += 1
+        stream.leave()
+        seal(run)
+    large = {path: path.stat().st_ino for path in (run / "data").glob("metrics/wide/w1*")}
+    assert len(large) == len(sizes)
+    seal(run, final=True)
+    parts = {path: path.stat().st_ino for path in (run / "data").glob("metrics/wide/w1*")}
+    assert len(parts) == 7
+    assert len(set(parts.items()) & set(large.items())) == 5  # and the fifty, which had no small neighbour
+    assert Book(run).metrics(["v"], x="env_step")["v"].to_pylist() == list(range(row))
+
+
 class TinyWriter(Writer):
     """Rolls and recycles all the time."""
 

@@ -1,4 +1,5 @@
-"""Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over.
+"""Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over
+(large parts stay as they are).
 
 A part is replaced by a merged one of the same first row: written beside, renamed over, the others unlinked. Whatever
 an interruption leaves behind is contained in the merged part, and readers pass over it. So only neighbours are merged:
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,8 @@ SMALL_ROWS = 1000
 _AT_ONCE = 8
 _FIRST_TIER = 8192
 _LARGEST = 8 * 1024 * 1024
-"""Parts of this many rows are not merged while the run goes on: each row is rewritten four times at most."""
+"""Parts of this many rows are not merged: each row is rewritten four times at most, and the end of a long run takes
+neither its size on the disk once more nor the time for it."""
 
 
 def merge(run: str, *, final: bool, problems: list[str], small_rows: int = SMALL_ROWS) -> int:
@@ -79,10 +82,10 @@ def merge(run: str, *, final: bool, problems: list[str], small_rows: int = SMALL
                 merged += _merge_small(run, table, together, former, fills)
             else:
                 together = []
-            for stretch in stretches:
-                first = stretch[0]
-                if first not in together and (len(stretch) > 1 or _can_fill(first, fills) or _is_old(run, first)):
-                    merged += _merge_parts(stretch, fills)
+            for neighbours in (piece for stretch in stretches for piece in _without_large(stretch)):
+                first = neighbours[0]
+                if first not in together and (len(neighbours) > 1 or _can_fill(first, fills) or _is_old(run, first)):
+                    merged += _merge_parts(neighbours, fills)
         except (Damaged, FileNotFoundError) as err:
             problems.append(str(err))
     if final and not problems:
@@ -153,6 +156,13 @@ def _neighbours(stream: list[Part], unread: list[PartName]) -> list[list[Part]]:
 def _is_between(name: PartName, before: PartName, after: PartName) -> bool:
     same = (name.writer, name.lane, name.kind) == (before.writer, before.lane, before.kind)
     return name.kind == "merged" or (same and before.first < name.first < after.first)
+
+
+def _without_large(stretch: list[Part]) -> Iterator[list[Part]]:
+    """The neighbours between parts that are large enough, and each of these by itself."""
+    for is_large, parts in groupby(stretch, key=lambda part: part.rows >= _LARGEST):
+        neighbours = list(parts)
+        yield from [[part] for part in neighbours] if is_large else [neighbours]
 
 
 def _merge_tiers(stream: list[Part]) -> int:

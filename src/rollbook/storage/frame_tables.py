@@ -127,8 +127,8 @@ class _Group:
         clocks = _readings(payload.get("clocks"), len(self._info.clocks))
         own_times = None
         if "time_column" in payload:
-            own_times = _int64(column(payload, "time_column", n)) + self._info.time_offset
-        own_clocks = {str(name): _int64(column(payload["clock_columns"], name, n)) for name in _names(payload)}
+            own_times = _int64(payload, "time_column", n) + self._info.time_offset
+        own_clocks = {str(name): _int64(payload["clock_columns"], name, n) for name in _names(payload)}
         scope, at = str(payload.get("scope") or ""), str(payload.get("at") or "")
         # From here on nothing can fail.
         if own_times is not None:
@@ -318,9 +318,11 @@ def _cells(columns: Mapping[str, Any], name: str, n: int) -> Any:
     return column(columns, name, n)
 
 
-def _int64(cells: Any) -> NDArray:
-    if isinstance(cells, RawArray):
-        return cells.to_numpy().astype(np.int64)
+def _int64(columns: Mapping[str, Any], name: str, n: int) -> NDArray:
+    cells = columns[name]
+    if isinstance(cells, RawArray) and cells.shape == (n,) and cells.dtype[1:2] == "i":
+        return cells.to_numpy().astype(np.int64, copy=False)
+    cells = column(columns, name, n) or ()
     return np.array([UNKNOWN if cell is None else int(cell) for cell in cells], dtype=np.int64)
 
 
