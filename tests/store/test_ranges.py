@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_writer import FakeWriter, make_run
 
@@ -121,3 +122,25 @@ def test_counting_rows_agrees_with_the_tables_also_after_a_rewind_and_with_rare_
                 count = run.book.row_count(table, attempts)  # a live run's own thread may log what rollbook costs
                 assert before <= count <= run.book.table(table, attempts).num_rows, (state, attempts, table)
         run.finish()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("axis", ["env_step", "time"])
+def test_each_point_of_a_near_view_is_of_just_the_rows_in_its_stretch(tmp_path: Path, seed: int, axis: str) -> None:
+    run = _run(tmp_path, seed)
+    seal(run, final=True, take_over=True)
+    book = Book(run)
+    rows = book.series("a", x=axis)
+    begin, end = float(rows.x.min()), float(rows.x.max())
+    for start, stop in [(None, None), (begin, end + 1.0), (begin + 0.31 * (end - begin), begin + 0.77 * (end - begin))]:
+        few = book.series("a", x=axis, points=7, start=start, stop=stop)
+        low, high = begin if start is None else start, end if stop is None else stop
+        inside = (rows.x >= low) & ((rows.x < high) | (stop is None))
+        stretch = np.clip(((rows.x - low) / (high - low) * 7).astype(int), 0, 6)
+        own = [rows.mean[inside & (stretch == n)] for n in range(7)]
+        own = [values for values in own if len(values)]
+        assert few.count.tolist() == [len(values) for values in own]
+        assert few.min.tolist() == [values.min() for values in own]
+        assert few.max.tolist() == [values.max() for values in own]
+        assert few.mean == pytest.approx([values.mean() for values in own])

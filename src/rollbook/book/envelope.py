@@ -19,7 +19,7 @@ from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
-from rollbook.storage.pyramid import Pyramid, bucket_rows, level_sizes, pyramid_path
+from rollbook.storage.pyramid import Pyramid, bucket_rows, pyramid_path
 
 __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
@@ -60,10 +60,21 @@ def envelope(
         if len(xs) <= points:
             return raw_series(xs, values, axis)
         return reduce_points(Buckets.of_rows(xs, values), points, axis, start, stop)
-    buckets = [b for piece in mine for b in _buckets(piece, run, key, labels[key], axis, points, start, stop)]
-    if not buckets:
+    scale = 1e9 if axis == _TIME else 1.0
+    low = -np.inf if start is None else start * scale
+    high = np.inf if stop is None else stop * scale
+    read: list[Buckets | tuple[NDArray, NDArray]] = []
+    held = 0
+    for piece in mine:
+        for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high):
+            if not isinstance(bucket, Buckets):
+                held += len(bucket[0])
+                if held > _RAW_ROWS:  # more than is to be held at once
+                    bucket = _coarse(Buckets.of_rows(*bucket), points)
+            read.append(bucket)
+    if not read:
         return raw_series(np.zeros(0), np.zeros(0), axis)
-    whole = Buckets.joined(buckets)
+    whole = Buckets.joined(_reduced(read, points, low, high))
     if axis == _TIME:
         whole.low_x, whole.high_x = whole.low_x / 1e9, whole.high_x / 1e9
     return reduce_points(whole, points, axis, start, stop)
@@ -167,13 +178,10 @@ def _buckets(
     label: str,
     axis: str,
     points: int,
-    start: float | None,
-    stop: float | None,
-) -> Iterator[Buckets]:
-    """The rows of one piece as buckets, coarse ones where there are many rows."""
-    scale = 1e9 if axis == _TIME else 1.0
-    low = -np.inf if start is None else start * scale
-    high = np.inf if stop is None else stop * scale
+    low: float,
+    high: float,
+) -> Iterator[Buckets | tuple[NDArray, NDArray]]:
+    """The rows of one piece: as buckets where there are many, else (x, values) as they are."""
     whole = counts(piece, run)
     if whole is False:
         return
@@ -186,19 +194,57 @@ def _buckets(
                 yield from buckets
                 return
     for x, values in _rows(piece, run, key, label, axis, low, high, whole is True):
-        kept = (x >= low) & (x < high)
-        if not kept.all():
-            x, values = x[kept], values[kept]
+        if _in_order(x):
+            first, last = np.searchsorted(x, _whole(np.array([low, high])))
+            x, values = x[first:last], values[first:last]
+        else:
+            inside = (x >= low) & (x < high)
+            x, values = x[inside], values[inside]
         if len(x):
-            yield _coarse(Buckets.of_rows(x, values), points)
+            yield x, values
+
+
+def _in_order(x: NDArray) -> bool:
+    return bool(np.all(x[1:] >= x[:-1]))
+
+
+def _whole(edges: NDArray) -> NDArray:
+    """The first readings, which are whole numbers, that are not below these: to look for among int64 without a copy."""
+    whole: NDArray = np.ceil(np.clip(edges, -(2.0**62), 2.0**62)).astype(np.int64)
+    return whole
+
+
+def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: float, high: float) -> list[Buckets]:
+    """Rows as buckets: of those in order one for each of the stretches that become points, so that nothing is lost."""
+    if low == -np.inf:
+        low = min(float(np.min(each.low_x if isinstance(each, Buckets) else each[0])) for each in read)
+    if high == np.inf:
+        high = max(float(np.max(each.high_x if isinstance(each, Buckets) else each[0])) for each in read)
+    edges = _whole(low + (high - low) / points * np.arange(1, points))
+    buckets = []
+    for each in read:
+        if isinstance(each, Buckets):
+            buckets.append(each)
+            continue
+        x, values = each
+        if len(x) > points and _in_order(x):
+            first, last = np.searchsorted(edges, x[[0, -1]], side="right")
+            starts = np.unique(np.append(np.searchsorted(x, edges[first:last]), 0))
+            buckets.append(Buckets.of_stretches(x, values, starts))
+        else:
+            buckets.append(Buckets.of_rows(x, values))
+    return buckets
 
 
 def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
     assert piece.part is not None
     meta, part = piece.meta, piece.part
     try:
-        path = pyramid_path(run.path, meta["table"], str(part.name))
-        return Pyramid(path, rows=part.rows, first_seq=meta["first_seq"], last_seq=meta["last_seq"])
+        if part.pyramid is None or not part.pyramid.is_same():
+            path = pyramid_path(run.path, meta["table"], str(part.name))
+            part.pyramid = Pyramid(path, rows=part.rows, first_seq=meta["first_seq"], last_seq=meta["last_seq"])
+        pyramid: Pyramid = part.pyramid
+        return pyramid
     except (OSError, Damaged, ValueError, KeyError, TypeError):
         return None
 
@@ -208,15 +254,12 @@ def _from_pyramid(
 ) -> list[Buckets] | None:
     """Buckets of a level, or None where reading the rows is as cheap, or the axis goes back and forth."""
     try:
-        blocks = list(range(len(pyramid.rows)))
-        top = pyramid.read([axis], 99, blocks)[0]
-        per_block = _ranges(top, pyramid.rows)
-        seen = [b for b, (first, last) in zip(blocks, per_block, strict=True) if last >= low and first < high]
-        rows = 0.0
-        for block in seen:
-            first, last = per_block[block]
-            inside = min(last, high) - max(first, low)
-            rows += pyramid.rows[block] * (min(1.0, inside / (last - first)) if last > first else 1.0)
+        first, last = pyramid.ranges(axis)
+        seen = np.flatnonzero((last >= low) & (first < high))
+        first, last = first[seen].astype(np.float64), last[seen].astype(np.float64)
+        inside = (np.minimum(last, high) - np.maximum(first, low)) / np.maximum(last - first, 1.0)
+        shares = np.where(last > first, np.minimum(inside, 1.0), 1.0)
+        rows = float(np.sum(shares * np.array(pyramid.rows)[seen]))
         if rows <= _RAW_ROWS:
             return None
         level = 0
@@ -224,8 +267,8 @@ def _from_pyramid(
             level += 1
         if rows / bucket_rows(level) < points:
             return None
-        places, cells = pyramid.read([axis, column], level, seen)
-    except (OSError, Damaged, ValueError):
+        places, cells = pyramid.read([axis, column], level, seen.tolist())
+    except (OSError, Damaged, ValueError, IndexError):
         return None
     low_x, high_x = places[2], places[3]
     span = float(high_x.max() - low_x.min()) if low_x.size else 0.0
@@ -234,18 +277,6 @@ def _from_pyramid(
     buckets = Buckets(low_x, high_x, cells[0], cells[1], cells[2], cells[3].astype(np.int64), cells[4].astype(np.int64))
     inside_rows = (high_x >= low) & (low_x < high)
     return [buckets if inside_rows.all() else buckets.select(inside_rows)]
-
-
-def _ranges(levels: NDArray, rows: list[int]) -> list[tuple[float, float]]:
-    """(smallest, largest) reading of each block, from its coarsest level."""
-    ranges = []
-    place = 0
-    for n in rows:
-        size = level_sizes(n)[-1]
-        part = levels[:, place : place + size]
-        ranges.append((float(part[2].min()), float(part[3].max())))
-        place += size
-    return ranges
 
 
 def _rows(

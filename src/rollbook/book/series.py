@@ -147,6 +147,28 @@ class Buckets:
         )
 
     @classmethod
+    def of_stretches(cls, x: NDArray, values: NDArray, starts: NDArray) -> Buckets:
+        """A bucket for each stretch of rows in order of x; `starts` are their first rows."""
+        finite = np.isfinite(values)
+        ends = np.append(starts[1:], len(x)) - 1
+        rows = ends - starts + 1
+        low = high = total = values
+        count = rows
+        if not finite.all():
+            low, high = np.where(finite, values, np.inf), np.where(finite, values, -np.inf)
+            total = np.where(finite, values, 0.0)
+            count = np.add.reduceat(finite, starts, dtype=np.int64)
+        return cls(
+            x[starts],
+            x[ends],
+            np.minimum.reduceat(low, starts),
+            np.maximum.reduceat(high, starts),
+            np.add.reduceat(total, starts),
+            count,
+            rows - count,
+        )
+
+    @classmethod
     def joined(cls, parts: list[Buckets]) -> Buckets:
         """All of them, one after the other."""
         names = ("low_x", "high_x", "min", "max", "total", "count", "non_finite")

@@ -30,19 +30,27 @@ class Part:
       meta: what it holds; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
       rows: how many.
       schema: of the columns that say something; those that are the same in all rows stand in `meta` and are not read.
+      row_groups: the number of rows of each.
+      pyramid: its levels, once somebody has opened them.
 
     Raises:
       FileNotFoundError: it has been merged into another one; list again.
       Damaged: no Parquet file, or not one of ours.
     """
 
-    __slots__ = ("_footer", "_is_view", "_names", "_stat", "_words", "meta", "name", "path", "rows", "schema")
+    __slots__ = (
+        "_footer", "_is_view", "_names", "_nulls", "_ranges", "_stat", "_words",
+        "meta", "name", "path", "pyramid", "row_groups", "rows", "schema",
+    )  # fmt: skip
 
     def __init__(self, path: str, name: PartName) -> None:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
         self._words: dict[str, list[pa.Array]] = {}
+        self._nulls: dict[str, int] = {}
+        self._ranges: dict[str, list[tuple[Any, Any] | None]] = {}
+        self.pyramid: Any = None
         self._is_view = views.is_view(path)
         if self._is_view:
             views.ensure(path, footer=True)
@@ -50,6 +58,7 @@ class Part:
             self._footer = file.metadata
             schema: pa.Schema = file.schema_arrow
         self.rows: int = self._footer.num_rows
+        self.row_groups = [self._footer.row_group(i).num_rows for i in range(self._footer.num_row_groups)]
         text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
         try:
             meta = json.loads(text) if text else None
@@ -169,14 +178,13 @@ class Part:
                     raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
         return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
 
-    @property
-    def row_groups(self) -> list[int]:
-        """The number of rows of each row group."""
-        assert self._footer is not None
-        return [self._footer.row_group(i).num_rows for i in range(self._footer.num_row_groups)]
-
     def null_count(self, column: str) -> int:
         """How many rows lack a column; from the footer if it knows."""
+        if column not in self._nulls:
+            self._nulls[column] = self._counted_nulls(column)
+        return self._nulls[column]
+
+    def _counted_nulls(self, column: str) -> int:
         if column not in self.schema.names:
             return self.rows
         assert self._footer is not None
@@ -190,6 +198,11 @@ class Part:
 
     def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
         """(smallest, largest) of a column in a row group, if the footer knows."""
+        if column not in self._ranges:  # the footer of a long part is slow to ask: thousands of groups each time
+            self._ranges[column] = [self._range(column, group) for group in range(len(self.row_groups))]
+        return self._ranges[column][row_group]
+
+    def _range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
         assert self._footer is not None
         try:
             index = self._names.index(column)

@@ -199,6 +199,7 @@ class Pyramid:
         if self._is_view:
             views.ensure(path, footer=True)
         with open(open_regular(path), "rb") as file:
+            self._inode = os.fstat(file.fileno()).st_ino
             size = file.seek(0, os.SEEK_END)
             if size < _TAIL.size:
                 raise ValueError(f"{path} has {size} bytes and cannot be a pyramid")
@@ -219,18 +220,39 @@ class Pyramid:
         self.keys: list[str] = index["keys"]
         self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
         self.rows = [rows for _, rows in self._blocks]
+        self._ranges: dict[str, tuple[NDArray, NDArray]] = {}
         if sum(self.rows) != rows:
             raise ValueError(f"{path}: its blocks do not add up")
+
+    def is_same(self) -> bool:
+        """Whether the file is still the one that was opened."""
+        try:
+            return os.stat(self.path).st_ino == self._inode
+        except OSError:
+            return False
 
     def levels(self) -> int:
         """How many levels every block but the last has."""
         return len(level_sizes(max(self.rows, default=0)))
 
+    def ranges(self, axis: str) -> tuple[NDArray, NDArray]:
+        """(smallest, largest) reading of each block, from its coarsest level; read once.
+
+        Raises:
+          ValueError: as `read` does.
+        """
+        if axis not in self._ranges:
+            top = self.read([axis], _MOST_LEVELS, range(len(self.rows)))[0]
+            sizes = [level_sizes(rows)[-1] for rows in self.rows]
+            starts = np.cumsum([0, *sizes[:-1]])
+            self._ranges[axis] = np.minimum.reduceat(top[2], starts), np.maximum.reduceat(top[3], starts)
+        return self._ranges[axis]
+
     def read(self, columns: Sequence[str], level: int, blocks: Sequence[int]) -> list[NDArray]:
         """Per column [5, buckets] of some blocks at a level (or their coarsest, if they have fewer).
 
         Raises:
-          ValueError: the file is shorter than its index says.
+          ValueError: the file is shorter than its index says, or another one lies in its place.
         """
         places = [(self.axes + self.keys).index(name) for name in columns]
         n_columns = len(self.axes) + len(self.keys)
@@ -238,6 +260,8 @@ class Pyramid:
         if self._is_view:
             self._have(places, level, blocks)
         with open(open_regular(self.path), "rb", buffering=0) as file:
+            if os.fstat(file.fileno()).st_ino != self._inode:
+                raise ValueError(f"{self.path} was replaced")
             for block in blocks:
                 offset, rows = self._blocks[block]
                 sizes = level_sizes(rows)
