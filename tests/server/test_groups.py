@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
+from rollbook.book.book import Book
 from rollbook.server.frames import unpack
 
 
@@ -43,6 +44,54 @@ def test_a_group_has_a_centre_its_extremes_and_how_many_seeds_stand_behind_each_
     book_curves = rollbook.open(recorded).curves("train/return", x="env_step", by="config.lr", points=50)
     expected = book_curves["0.0003"].band.centre_P
     assert np.allclose(arrays["centre"], expected, rtol=1e-5, atol=1e-3, equal_nan=True)
+
+
+def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(3):
+        record(tmp_path, "ppo", seed, 1e-3, rows=50)
+    asked: list[tuple[str, list[str]]] = []
+    batch = Book.batch
+
+    def counting(book: Book, keys: Any, **more: Any) -> Any:
+        asked.append((book.path.name, list(keys)))
+        return batch(book, keys, **more)
+
+    monkeypatch.setattr(Book, "batch", counting)
+    with client_of(tmp_path) as client:
+        rows = client.post("/api/runs", json={"sections": False}).json()["rows"]
+        runs = [row["run"] for row in rows]
+        ask = {"groups": [{"name": "g", "runs": runs}], "keys": ["train/return", "update/loss"]}
+        curves(client, **ask)
+        assert len(asked) == 3  # both keys of a run at once
+        curves(client, **ask, points=30)
+        curves(client, **ask, statistic="mean")
+        client.post("/api/compare", json={"groups": [{"name": "g", "runs": runs}], "key": "train/return"})
+        assert len(asked) == 3
+        folder = tmp_path / "cartpole" / asked[0][0]
+        with rollbook.init("cartpole", "ppo", dir=tmp_path, run_id=folder.name.rpartition("-")[2], resume="must",
+                           sinks=[], keeper="inline") as run:  # fmt: skip
+            run.log({"train/return": 1e6}, env_step=60)
+        (_, arrays), _ = curves(client, **ask)
+    assert np.nanmax(arrays["max"]) > 9e5
+    assert {name for name, _ in asked[3:]} == {folder.name}
+
+
+def test_bands_that_take_long_come_first_from_few_draws(
+    client: TestClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.server.curves.WORTH_TWO_STAGES", 1)
+    ask = {"groups": [{"name": "g", "runs": runs}], "keys": ["train/return"], "points": 31}
+    first, then = curves(client, **ask, refine=True)
+    assert [entry.get("preliminary", False) for entry, _ in (first, then)] == [True, False]
+    assert "preliminary (200 draws)" in first[0]["sentence"]
+    assert np.array_equal(first[1]["centre"], then[1]["centre"], equal_nan=True)
+    (kept,) = curves(client, **ask, refine=True)
+    assert "preliminary" not in kept[0]
+    assert kept[1]["low"].tobytes() == then[1]["low"].tobytes()
+    (alone,) = curves(client, **{**ask, "points": 32})
+    assert "preliminary" not in alone[0]
 
 
 def test_a_part_of_the_axis_has_as_many_points(client: TestClient, runs: list[str]) -> None:

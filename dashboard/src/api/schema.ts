@@ -268,6 +268,7 @@ export interface CurveEntry {
   sentence?: string;
   seeds?: number;
   missing?: string[];
+  preliminary?: boolean;
   error?: EntryError | null;
   version?: string;
 }
@@ -282,6 +283,7 @@ export interface CurvesAsk {
   stop?: number | null;
   statistic?: "iqm" | "mean" | "median";
   level?: number;
+  refine?: boolean;
 }
 
 /** It is gone. */

@@ -45,6 +45,7 @@ export interface CurveEntry {
   sentence: string;
   seeds: number;
   missing: string[];
+  preliminary?: boolean;
   error?: ErrorBody;
   version: string;
 }

@@ -52,7 +52,7 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
     return here.flatMap((entity) => entity.runs.flatMap((member) => marks.value.get(member.run) ?? []));
   });
   const { scope, name: short } = split(name);
-  const { errors, waiting, span } = state.value;
+  const { errors, waiting, span, preliminary } = state.value;
   const { xLog, yLog, robust } = look.value;
   const note =
     errors.length > 0 ? (
@@ -63,7 +63,7 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   return (
     <div ref={holder} class={`slot${big === true ? " big" : ""}`} data-key={name}>
       <Chart
-        hub={hub} title={short} scope={scope} soft={soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
+        hub={hub} title={short} scope={scope} soft={preliminary ? "finer band on its way" : soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
         xKind={kindOf(desk.axis.value)} xName={desk.axisName.value} big={big ?? false} note={note}
         onForesee={(line: Line, x: number) => desk.foresee?.(line, x, name)}
         onPick={(line: Line, x: number) => desk.pick?.(line, x, name)}

@@ -44,6 +44,8 @@ export interface KeyState {
   waiting: boolean;
   /** What the bands are, in the server's words. */
   sentences: string[];
+  /** Bands of more draws are on their way. */
+  preliminary: boolean;
 }
 
 interface KeyStore {
@@ -52,11 +54,12 @@ interface KeyStore {
   detail: { view: View; parts: Map<string, Part> } | null;
   errors: Map<string, Refusal>;
   sentences: Map<string, string>;
+  rough: Set<string>;
   asked: string;
   fresh: boolean;
 }
 
-const NOTHING: KeyState = { lines: [], rows: 0, span: null, errors: [], waiting: true, sentences: [] };
+const NOTHING: KeyState = { lines: [], rows: 0, span: null, errors: [], waiting: true, sentences: [], preliminary: false };
 const REST = 8; // of news: after an answer at least so many times as long as it took
 const BUDGET = 40_000; // points of one answer, over all its series
 
@@ -98,6 +101,7 @@ export class Feed {
     for (const store of this.keys.values()) {
       store.fresh = false;
       store.detail = null;
+      store.rough.clear();
       if (otherAxis) store.overview.clear();
       for (const id of store.overview.keys()) if (!ids.has(id.split("~")[0] as string)) store.overview.delete(id);
       this.publish(store);
@@ -139,7 +143,7 @@ export class Feed {
   private store(key: string): KeyStore {
     let store = this.keys.get(key);
     if (!store) {
-      store = { state: signal(NOTHING), overview: new Map(), detail: null, errors: new Map(), sentences: new Map(), asked: "", fresh: false };
+      store = { state: signal(NOTHING), overview: new Map(), detail: null, errors: new Map(), sentences: new Map(), rough: new Set(), asked: "", fresh: false };
       this.keys.set(key, store);
     }
     return store;
@@ -207,7 +211,7 @@ export class Feed {
         touched.add(store);
       }
       for (const store of touched) {
-        if (!view && isAll) store.fresh = true; // said together with its lines, so that they are drawn once
+        if (!view && isAll && store.rough.size === 0) store.fresh = true; // said together with its lines, so that they are drawn once
         this.publish(store);
       }
     };
@@ -222,7 +226,7 @@ export class Feed {
           alive,
         ),
         groups.length > 0 && source.curves(
-          { groups: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })), keys, x: x === "" ? null : x, points: Math.min(points, 200), statistic: statistic === "each" ? "iqm" : statistic, ...range },
+          { groups: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })), keys, x: x === "" ? null : x, points: Math.min(points, 200), statistic: statistic === "each" ? "iqm" : statistic, refine: true, ...range },
           (frame) => !alive.aborted && take<CurveEntry>(frame, (store, entry) => {
             const look = groups.find((one) => one.id === entry.group);
             if (look) this.putGroup(store, entry, frame.payload, look, padded);
@@ -272,6 +276,8 @@ export class Feed {
       return;
     }
     store.sentences.set(look.name, entry.sentence);
+    if (entry.preliminary) store.rough.add(look.id);
+    else store.rough.delete(look.id);
     const line = groupLine(entry, payload, look);
     const span = line.x.length > 0 ? { x0: line.x[0] as number, x1: line.x[line.x.length - 1] as number } : null;
     parts.set(look.id, { line, rows: entry.n, span, whole: false });
@@ -297,9 +303,9 @@ export class Feed {
     const errors = [...store.errors].map(([who, error]) => ({ name: who, error }));
     const sentences = [...new Set(store.sentences.values())];
     const before = store.state.peek();
-    const next: KeyState = { lines: same(before.lines, lines) ? before.lines : lines, rows, span, errors, waiting: !store.fresh, sentences };
+    const next: KeyState = { lines: same(before.lines, lines) ? before.lines : lines, rows, span, errors, waiting: !store.fresh, sentences, preliminary: store.rough.size > 0 };
     if (before.span && span && before.span.x0 === span.x0 && before.span.x1 === span.x1) next.span = before.span;
-    const changed = next.lines !== before.lines || next.span !== before.span || next.rows !== before.rows || next.waiting !== before.waiting;
+    const changed = next.lines !== before.lines || next.span !== before.span || next.rows !== before.rows || next.waiting !== before.waiting || next.preliminary !== before.preliminary;
     if (changed || errors.length + before.errors.length > 0 || !same(before.sentences, sentences)) store.state.value = next;
   }
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
@@ -14,17 +16,19 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
+from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.hall import Hall
 from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import CurveEntry, CurvesAsk, EntryError, Group
-from rollbook.server.series import Reach, axis_name, check_points, check_range, read_series, version_of
+from rollbook.server.series import check_points, check_range, version_of
 
-__all__ = ["ENDED_BADLY", "ENDPOINTS", "curves_of", "gathered", "group_curves"]
+__all__ = ["ENDED_BADLY", "ENDPOINTS", "gathered", "group_curves", "refined"]
 
 ENDED_BADLY = ("crashed", "killed", "stale")
-ROWS_A_RUN = 5_000
-"""Runs of four times so many rows are taken as they are, longer ones as the means of so many stretches."""
+FEW_DRAWS, DRAWS = 200, 1999
+WORTH_TWO_STAGES = 10_000
+"""So many runs times points: below, bands of all draws are there as soon as those of few."""
 
 
 def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
@@ -44,7 +48,7 @@ def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
 
 
 def group_curves(hall: Hall, ask: CurvesAsk) -> Streamed:
-    """Frames, one a key."""
+    """Frames, one a key, or two."""
     check_points(ask.points, 2_000)
     check_range(ask.start, ask.stop)
     if not 0.5 <= ask.level < 1:
@@ -61,57 +65,97 @@ def _frames(hall: Hall, groups: dict[str, list[RunRow]], keys: list[str], ask: C
         yield Frame().pack(last=True, took_ms=0.0)
     for number, key in enumerate(keys if groups else ()):
         began = time.perf_counter()
-        frame = Frame()
         try:
-            made, missing, axis, version = curves_of(hall, groups, key, ask)
+            for drawn in refined(hall, groups, key, ask, keys[number + 1 :]):
+                frame = Frame()
+                frame.entries = [_entry(name, key, len(rows), drawn, ask, frame) for name, rows in groups.items()]
+                last = number + 1 == len(keys) and not drawn.preliminary
+                yield frame.pack(last=last, took_ms=round((time.perf_counter() - began) * 1e3, 1))
         except (RollbookError, OSError) as err:
             words = words_of(err)
             error = EntryError(code=words.code, message=words.message, hint=words.hint)
+            frame = Frame()
             frame.entries = [CurveEntry(group=g, key=key, x=ask.x or "", kind="none", error=error) for g in groups]
-        else:
-            for name, rows in groups.items():
-                curve = None if made is None else next((group for group in made.groups if group.label == name), None)
-                frame.entries.append(
-                    _entry(name, key, axis, len(rows), made, curve, missing[name], version, ask, frame)
-                )
-        yield frame.pack(last=number + 1 == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
+            took = round((time.perf_counter() - began) * 1e3, 1)
+            yield frame.pack(last=number + 1 == len(keys), took_ms=took)
 
 
-def curves_of(
-    hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk
-) -> tuple[compare.Curves | None, dict[str, list[str]], str, str]:
-    """(the curves, members without the key by group, the axis, the version of their rows), kept a while."""
-    stamps = tuple(stamp_of(row.folder) for rows in groups.values() for row in rows)
+class Drawn(NamedTuple):
+    """The curves of a key, as they are kept.
+
+    Attributes:
+      curves: without the rows behind them; None where no run has any.
+      bends: where the line of each group bends (`GroupCurve.vertices_P`); sentences: what each has to say.
+      missing: members without the key, by group.
+      axis: of all; version: of their rows.
+    """
+
+    curves: compare.Curves | None
+    bends: dict[str, npt.NDArray[np.bool_]]
+    sentences: dict[str, str]
+    missing: dict[str, list[str]]
+    axis: str
+    version: str
+
+    @property
+    def preliminary(self) -> bool:
+        """Whether better bands are on their way."""
+        return self.curves is not None and self.curves.preliminary
+
+
+def refined(
+    hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk, ahead: Sequence[str] = ()
+) -> Iterator[Drawn]:
+    """The curves of a key, kept a while; where that was asked for and they take long, preliminary ones first.
+
+    Args:
+      ahead: keys that will be asked for next.
+    """
+    stamps = {row.folder: stamp_of(row.folder) for rows in groups.values() for row in rows}
+    version = version_of(tuple(stamps.values()))
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
     known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
-    found = hall.shelf.get(known, stamps)
-    if found is not None:
-        return found  # type: ignore[no-any-return]
-    reach = Reach(ask.x, ROWS_A_RUN, None, None)
-    lines: dict[str, dict[str, compare.Line]] = {}
-    missing: dict[str, list[str]] = {name: [] for name in groups}
-    axis = ""
-    for name, rows in groups.items():
-        lines[name] = {}
-        for row in rows:
-            read = read_series(hall, row, [key], reach)
-            series = read.found.get(key)
-            if series is None or not len(series.series):
-                missing[name].append(row.key)
-                continue
-            axis = axis or axis_name(ask.x, series.series.axis)
-            if axis_name(ask.x, series.series.axis) != axis:  # its own axis is another one
-                series = read_series(hall, row, [key], reach._replace(x=axis)).found.get(key, series)
-            crashed = row.status in ENDED_BADLY
-            lines[name][row.key] = compare.Line(series.series.x, series.series.mean, crashed, row.folder)
-    made = None
-    if any(lines.values()):
-        made = compare.curves(
-            lines, key=key, axis=axis, statistic=ask.statistic, points=ask.points, level=ask.level, **_grid(lines, ask)
+    kept: Drawn | None = hall.shelf.get(known, version)
+    if kept is not None:
+        yield kept
+        return
+    every = [row for rows in groups.values() for row in rows]
+    found = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
+    missing = {name: [row.key for row in rows if row.key not in found] for name, rows in groups.items()}
+    axis = next((told.axis for told in found.values()), "")
+    lines = {
+        name: {
+            row.key: compare.Line(found[row.key].x, found[row.key].y, row.status in ENDED_BADLY, row.folder)
+            for row in rows
+            if row.key in found
+        }
+        for name, rows in groups.items()
+    }
+    if not found:
+        yield Drawn(None, {}, {}, missing, axis, version)
+        return
+    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= WORTH_TWO_STAGES else (DRAWS,)
+    for curves in compare.refined_curves(
+        lines, key=key, axis=axis, statistic=ask.statistic, points=ask.points, level=ask.level, stages=stages,
+        **_grid(lines, ask),
+    ):  # fmt: skip
+        drawn = Drawn(
+            _without_rows(curves),
+            {group.label: group.vertices_P for group in curves.groups},
+            {group.label: ". ".join([group.band.legend(), *group.aligned.sentences()]) for group in curves.groups},
+            missing,
+            axis,
+            version,
         )
-    answer = (made, missing, axis, version_of(stamps))
-    hall.shelf.put(known, stamps, answer, 200 * ask.points * len(groups) + 16 * ask.points * len(stamps) + 1_000)
-    return answer
+        if not curves.preliminary:
+            size = 200 * ask.points * len(groups) + 18 * len(curves.x_P) * len(every) + 1_000
+            hall.shelf.put(known, version, drawn, size)
+        yield drawn
+
+
+def _without_rows(curves: compare.Curves) -> compare.Curves:
+    groups = tuple(replace(group, aligned=replace(group.aligned, raw=())) for group in curves.groups)
+    return replace(curves, groups=groups)
 
 
 def _grid(lines: dict[str, dict[str, compare.Line]], ask: CurvesAsk) -> dict[str, Any]:
@@ -122,38 +166,27 @@ def _grid(lines: dict[str, dict[str, compare.Line]], ask: CurvesAsk) -> dict[str
     return {"grid": compare.shared_grid(xs, max(2, ask.points), start=ask.start, stop=ask.stop)}
 
 
-def _entry(
-    name: str,
-    key: str,
-    axis: str,
-    members: int,
-    made: compare.Curves | None,
-    curve: compare.GroupCurve | None,
-    missing: list[str],
-    version: str,
-    ask: CurvesAsk,
-    frame: Frame,
-) -> CurveEntry:
+def _entry(name: str, key: str, members: int, drawn: Drawn, ask: CurvesAsk, frame: Frame) -> CurveEntry:
     entry = CurveEntry(
         group=name,
         key=key,
-        x=plain(axis),
+        x=plain(drawn.axis),
         kind="none",
         statistic=ask.statistic,
         level=ask.level,
-        seeds=members - len(missing),
-        missing=missing,
-        version=version,
+        seeds=members - len(drawn.missing[name]),
+        missing=drawn.missing[name],
+        version=drawn.version,
     )
-    if made is None or curve is None:
+    if drawn.curves is None or name not in drawn.bends:
         return entry
+    curve, bends = drawn.curves[name], drawn.bends[name]
     band = curve.band
     finite = band.centre_P[np.isfinite(band.centre_P)]
     base = float(np.median(finite)) if len(finite) else 0.0
-    bends = curve.vertices_P
     entry.kind, entry.n = "curve", int(bends.sum())
     entry.arrays = {
-        "x": frame.exact(made.x_P[bends]),
+        "x": frame.exact(drawn.curves.x_P[bends]),
         "centre": frame.near(band.centre_P[bends], base),
         "low": frame.near(band.low_P[bends], base),
         "high": frame.near(band.high_P[bends], base),
@@ -165,7 +198,8 @@ def _entry(
     entry.band = band.kind
     entry.method = ", ".join(band.methods)
     entry.claim = float(claims.min()) if len(claims) else None
-    entry.sentence = plain(". ".join([band.legend(), *curve.aligned.sentences()]))
+    entry.sentence = plain(drawn.sentences[name])
+    entry.preliminary = band.preliminary
     return entry
 
 
@@ -176,7 +210,7 @@ ENDPOINTS = [
         CurvesAsk,
         MEDIA_TYPE,
         group_curves,
-        "Curves of groups, one frame a key",
+        "Curves of groups, one frame a key, two where the first is preliminary",
         entries=CurveEntry,
     )
 ]

@@ -73,6 +73,7 @@ class Hall:
       identity: another one for each server, so that a page knows when it talks to a new one.
       asked_at: when the last question came (monotonic seconds).
       catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
+      group_rows: the rows that curves and comparisons of groups were made of (`group_rows.py`).
       listeners: called, in any thread, when numbers of the table have come that were asked for.
     """
 
@@ -82,7 +83,7 @@ class Hall:
         self.asked_at = time.monotonic()
         self.catalogue = Catalogue(settings.roots)
         self.readers = Readers(self.limits.open_books)
-        self.shelf = Shelf(self.limits.cache_bytes)
+        self.shelf, self.group_rows = Shelf(self.limits.cache_bytes), Shelf(self.limits.group_bytes)
         self.listeners: list[Callable[[], None]] = []
         self.facts = FactsShelf(self.readers, self._facts_came)
 

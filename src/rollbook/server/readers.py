@@ -77,12 +77,11 @@ class Readers:
                 del self._seats[folder]
 
     def _shrink(self) -> None:
-        if len(self._seats) <= self._most:
-            return
-        for folder in [folder for folder, seat in self._seats.items() if not seat.users]:
-            if len(self._seats) <= self._most:
+        while len(self._seats) > self._most:
+            idle = next((folder for folder, seat in self._seats.items() if not seat.users), None)
+            if idle is None:
                 return
-            del self._seats[folder]
+            del self._seats[idle]
 
 
 def stamp_of(folder: str) -> Stamp:

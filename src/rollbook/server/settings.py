@@ -22,7 +22,7 @@ class Limits:
       at_work, waiting: requests that are worked on, and that may wait.
       sockets: live connections.
       open_books: readers that are kept open.
-      cache_bytes: of finished answers that are kept.
+      cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
     """
 
     body_bytes: int = 256 * 1024
@@ -41,6 +41,7 @@ class Limits:
     sockets: int = 64
     open_books: int = 256
     cache_bytes: int = 64 << 20
+    group_bytes: int = 192 << 20
 
 
 LIMITS = Limits()

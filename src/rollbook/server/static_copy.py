@@ -33,8 +33,10 @@ from rollbook.server.answering import plain_json
 from rollbook.server.built_page import BuiltPage
 from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Streamed
+from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.guard import content_policy
 from rollbook.server.hall import Hall
+from rollbook.server.readers import stamp_of
 from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
 from rollbook.server.schemas.places import CompareAsk, DiffAsk, LogAsk, MediaAsk, TextAsk
 from rollbook.server.schemas.points import (
@@ -286,9 +288,10 @@ class _Copy:
                 continue
             group = Group(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
-            reach = series.Reach(None, curves.ROWS_A_RUN, None, None)
-            self._read_ahead([self._hall.row(run) for run in group.runs], names, reach)
-            for key in names:
+            members = [self._hall.row(run) for run in group.runs]
+            stamps = {row.folder: stamp_of(row.folder) for row in members}
+            for place, key in enumerate(names):
+                rows_of_runs(self._hall, members, key, None, stamps, names[place + 1 :])  # read together, and kept
                 ask = CurvesAsk(groups=[group], keys=[key])
                 name = f"{number}.bin"
                 if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._hall, ask)):  # type: ignore[misc]

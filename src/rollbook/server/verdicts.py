@@ -14,9 +14,11 @@ from rollbook.runs.results import score_named
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.columns import common, flat
-from rollbook.server.curves import ENDED_BADLY, ROWS_A_RUN, curves_of, gathered
+from rollbook.server.curves import ENDED_BADLY, gathered, refined
 from rollbook.server.endpoint import Endpoint
+from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.hall import Hall
+from rollbook.server.readers import stamp_of
 from rollbook.server.rows import default_axis
 from rollbook.server.schemas.curves import CurvesAsk
 from rollbook.server.schemas.places import (
@@ -36,7 +38,6 @@ from rollbook.server.schemas.places import (
     SeedValue,
     StoredPlan,
 )
-from rollbook.server.series import Reach, read_series
 
 __all__ = ["ENDPOINTS", "compared"]
 
@@ -111,16 +112,13 @@ def _lines(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk) -> tupl
         if any(groups.values())
         else ""
     )
-    reach = Reach(axis, ROWS_A_RUN, None, None)
-    found: dict[str, tuple[Any, Any]] = {}
-    for rows in groups.values():
-        for row in rows:
-            series = read_series(hall, row, [ask.key], reach).found.get(ask.key)
-            if series is None:
-                continue
-            finite = np.isfinite(series.series.mean)
-            found[row.key] = (series.series.x[finite].astype(np.float64), series.series.mean[finite])
-    return found, axis
+    every = [row for rows in groups.values() for row in rows]
+    stamps = {row.folder: stamp_of(row.folder) for row in every}
+    finite = {
+        run: (told.x[np.isfinite(told.y)].astype(np.float64), told.y[np.isfinite(told.y)])
+        for run, told in rows_of_runs(hall, every, ask.key, axis, stamps).items()
+    }
+    return finite, axis
 
 
 def _place(
@@ -202,8 +200,9 @@ def _plan(group: compare.Group) -> PlanRow:
 
 
 def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
-    """Along the curves that the page draws of these groups."""
-    curves = curves_of(hall, groups, ask.key, CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic))[0]
+    """Along the curves that the page draws of these groups; bands play no part in it, so that few draws do."""
+    along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic, refine=True)
+    curves = next(refined(hall, groups, ask.key, along)).curves
     return [
         PartedPair(
             a=plain(pair.a),

@@ -11,6 +11,7 @@ is believed even without a mark: a keeper that died early, or none at all, does 
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -29,7 +30,7 @@ _WRITE_BACK_NS = 60 * 10**9
 
 
 class DurableMarks:
-    """The durable marks of one run, as they stand now.
+    """The durable marks of one run, as they stand when a row is first doubted.
 
     Args:
       run: the run's folder.
@@ -39,19 +40,15 @@ class DurableMarks:
 
     def __init__(self, run: str) -> None:
         self.unconfirmed: list[str] = []
+        self._run = run
         self._newest: dict[str, int] = {}
-        self._marks: dict[str, dict[str, Any]] = {}
-        self._boot_id = ""
-        with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
-            noted = read_json(os.path.join(run, "data", "keeper", "durable.json"))
-            self._boot_id = str(noted["boot_id"])
-            self._marks = {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
 
     def doubtful(self, info: WriterInfo, lane: int, seqs: npt.NDArray[Any], times_ns: npt.NDArray[Any]) -> Any:
         """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
         if not self.rebooted(info):
             return None
-        marks = self._marks.get(info.id) if self._boot_id == info.boot_id else None
+        boot, all_marks = self._noted
+        marks = all_marks.get(info.id) if boot == info.boot_id else None
         if marks is None:
             if info.id not in self.unconfirmed:
                 self.unconfirmed.append(info.id)
@@ -59,6 +56,14 @@ class DurableMarks:
         mark = marks.get(str(lane), 0)
         doubtful = (seqs > (mark if type(mark) is int else 0)) & (times_ns > self._newest_time(info) - _WRITE_BACK_NS)
         return doubtful if doubtful.any() else None
+
+    @cached_property
+    def _noted(self) -> tuple[str, dict[str, dict[str, Any]]]:
+        """(the boot that the marks are of, the marks), read where a row is doubtful."""
+        with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
+            noted = read_json(os.path.join(self._run, "data", "keeper", "durable.json"))
+            return str(noted["boot_id"]), {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
+        return "", {}
 
     @staticmethod
     def rebooted(info: WriterInfo) -> bool:

@@ -111,7 +111,11 @@ class Group(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class CurvesAsk(Ask, kw_only=True):
-    """Many keys of many groups of runs."""
+    """Many keys of many groups of runs.
+
+    Attributes:
+      refine: where bands of many runs take long, a frame of few draws comes first for each key, then the full one.
+    """
 
     groups: list[Group]
     keys: list[str]
@@ -121,6 +125,7 @@ class CurvesAsk(Ask, kw_only=True):
     stop: float | None = None
     statistic: Literal["iqm", "mean", "median"] = "iqm"
     level: float = 0.95
+    refine: bool = False
 
 
 class CurveEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -132,6 +137,7 @@ class CurveEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
       band: "pointwise".
       method, claim: how low and high were found, and per cent of studies in which they hold at least.
       seeds: members that have the key; missing: those that have not.
+      preliminary: whether the same entry with bands of more draws is on its way.
     """
 
     group: str
@@ -148,6 +154,7 @@ class CurveEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     sentence: str = ""
     seeds: int = 0
     missing: list[str] = []
+    preliminary: bool = False
     error: EntryError | None = None
     version: str = ""
 

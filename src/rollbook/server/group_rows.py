@@ -1,0 +1,92 @@
+"""The rows of runs that groups are made of: read once a run and key, again only where a run holds something new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.errors import RollbookError
+from rollbook.server.catalogue import RunRow
+from rollbook.server.hall import Hall
+from rollbook.server.series import axis_name, started
+
+__all__ = ["ROWS_A_RUN", "RowsOfRun", "rows_of_runs"]
+
+NDArray = npt.NDArray[Any]
+
+ROWS_A_RUN = 5_000
+"""Runs of four times so many rows are taken as they are, longer ones as the means of so many stretches."""
+
+
+class RowsOfRun(NamedTuple):
+    """What a run says of a key.
+
+    Attributes:
+      axis: in the words of the API.
+      x, y: [rows].
+    """
+
+    axis: str
+    x: NDArray
+    y: NDArray
+
+
+_MOST_KEYS, _MOST_AHEAD = 16, 1_000
+_NOTHING = RowsOfRun("", np.zeros(0), np.zeros(0))
+"""Of a run that has not the key."""
+
+
+def rows_of_runs(
+    hall: Hall,
+    rows: Sequence[RunRow],
+    key: str,
+    x: str | None,
+    stamps: Mapping[str, object],
+    ahead: Sequence[str] = (),
+) -> dict[str, RowsOfRun]:
+    """run -> its rows along one axis, without the runs that have none or cannot be read.
+
+    Args:
+      x: None: the axis of the first run that has rows.
+      stamps: of each run, by its folder.
+      ahead: further keys that will be asked for: few runs are read once for several of them.
+    """
+    together = [key, *(other for other in ahead if other != key)][: max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))]
+    read: dict[str, RowsOfRun] = {}
+    axis = x
+    for row in rows:
+        told = _rows_of(hall, row, together, x, stamps[row.folder])
+        if len(told.x) and axis is None:
+            axis = told.axis
+        if len(told.x) and x is None and told.axis != axis:  # its own axis is another one
+            told = _rows_of(hall, row, [key], axis, stamps[row.folder])
+        if len(told.x):
+            read[row.key] = told
+    return read
+
+
+def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
+    """Of the first key; the others are remembered, too."""
+    shelf = hall.group_rows
+    told: RowsOfRun | None = shelf.get((row.folder, keys[0], x), stamp)
+    if told is not None:
+        return told
+    try:
+        with hall.book(row) as book:
+            axis = "time" if x == "relative" else x
+            read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=4 * ROWS_A_RUN)
+    except (RollbookError, OSError):
+        return _NOTHING
+    shift = started(row) if x == "relative" else 0.0
+    of_key = dict.fromkeys(keys, _NOTHING)
+    for key in keys:
+        if (series := read.get(key)) is not None:
+            places = series.x - shift if shift else series.x
+            of_key[key] = RowsOfRun(axis_name(x, series.axis), places, series.mean)
+        told = of_key[key]
+        for name in {x, told.axis or x}:  # the page asks for the axis by its name once it knows it
+            shelf.put((row.folder, key, name), stamp, told, told.x.nbytes + told.y.nbytes + 300)
+    return of_key[keys[0]]
