@@ -16,7 +16,7 @@ def attach(
     package: str,
     names: Mapping[str, Sequence[str]],
     *,
-    made: Mapping[str, Callable[[str], Any]] | None = None,
+    made: Mapping[str, Callable[[str], object]] | None = None,
     before: Callable[[str], object] | None = None,
     modules: bool = True,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -97,7 +97,7 @@ class Alerts:
         """What was said, as plain JSON data."""
         return [[rule, cause, count] for (rule, cause), count in self._counts.items()]
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Go on from `state`; what is no such thing is passed over."""
         for entry in state if isinstance(state, list) else ():
             if isinstance(entry, list) and len(entry) == 3 and type(entry[2]) is int:
@@ -110,7 +110,7 @@ def _is_power_of_ten(number: float) -> bool:
     return number == 1
 
 
-def _for_json(value: Any) -> Any:
+def _for_json(value: object) -> Any:
     """JSON has no NaN and no infinity; they become texts."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -79,7 +79,7 @@ class Bill:
         """Count one under `cause`, and say `message` the first time."""
         self.count(cause, message=message)
 
-    def guard(self, cause: str, what: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    def guard(self, cause: str, what: str, work: Callable[..., object], *arguments: object) -> Any:
         """Do `work` and return its result; what it raises is counted under `cause` and said once ("<what> failed: …").
 
         Raises:

@@ -55,7 +55,7 @@ class Statistics(namedtuple("Statistics", "mean std median low high")):
     __slots__ = ()
 
 
-def describe(values: Any) -> Statistics:
+def describe(values: object) -> Statistics:
     """The statistics of at least one number. NaN among them makes all five NaN."""
     from math import sqrt
 
@@ -213,7 +213,7 @@ class Blocks:
             middles.extend([(low + high) / 2] * int(count))
         self._merge(n, mean, squares, bins.low, bins.high, middles)
 
-    def _merge(self, n: int, mean: float, squares: float, low: float, high: float, block: Any) -> None:
+    def _merge(self, n: int, mean: float, squares: float, low: float, high: float, block: object) -> None:
         both = self.n + n
         delta = mean - self.mean
         if self.n:
@@ -243,7 +243,7 @@ class Pile:
 
     __slots__ = ("folded", "fresh")
 
-    def __init__(self, fresh: Any = None, folded: Blocks | None = None) -> None:
+    def __init__(self, fresh: object = None, folded: Blocks | None = None) -> None:
         self.fresh: Any = new_buffer() if fresh is None else fresh
         self.folded = folded
 

@@ -73,7 +73,7 @@ def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator
         raise
 
 
-def write_json(path: str | os.PathLike[str], data: Any, *, durable: bool = False, indent: int | None = None) -> None:
+def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = False, indent: int | None = None) -> None:
     """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
 
     What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.

@@ -135,7 +135,7 @@ def damage(folder: str | os.PathLike[str]) -> list[str]:
     return clean(files.read_json(path_of(folder)))[1]
 
 
-def write(folder: str | os.PathLike[str], fields: Mapping[str, Any], *, durable: bool = False) -> None:
+def write(folder: str | os.PathLike[str], fields: Mapping[str, object], *, durable: bool = False) -> None:
     """Replace run.json as a whole; `durable` also survives a power loss.
 
     Raises:
@@ -144,7 +144,7 @@ def write(folder: str | os.PathLike[str], fields: Mapping[str, Any], *, durable:
     files.write_json(path_of(folder), dict(fields), durable=durable, indent=1)
 
 
-def edit(folder: str | os.PathLike[str], changed: Mapping[str, Any]) -> None:
+def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
     """Change what a person may say of a run at any time: the fields of `EDITABLE`.
 
     Safe while the run is written: its writer takes over what was changed (`take_edits`) when it writes run.json anew.
@@ -176,7 +176,7 @@ def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
         fields["results"] = on_disk["results"]
 
 
-def keep_results(folder: str, attempt: int, values: Mapping[str, Any]) -> None:
+def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
     """Write what a run came to (`book.results`) into run.json, for the life `attempt`; of a newer life nothing is said.
 
     Raises:
@@ -191,7 +191,7 @@ def keep_results(folder: str, attempt: int, values: Mapping[str, Any]) -> None:
             write(folder, {**fields, "results": told})
 
 
-def results(fields: Mapping[str, Any]) -> dict[str, Any]:
+def results(fields: Mapping[str, object]) -> dict[str, Any]:
     """What a run came to, as it was written when its newest life ended; {} if that has not been done."""
     told = fields.get("results")
     values = (
@@ -200,7 +200,7 @@ def results(fields: Mapping[str, Any]) -> dict[str, Any]:
     return dict(values) if isinstance(values, dict) else {}
 
 
-def clean(content: Mapping[str, Any]) -> tuple[RunJson, list[str]]:
+def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
     """The fields of a run.json, each known one of its type, and what was wrong with them, a sentence each.
 
     A field that holds something else is taken as missing: no reader has to look twice. Fields that this version does
@@ -256,22 +256,22 @@ class _Wrong:
 _WRONG = _Wrong()
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     return value if isinstance(value, str) else _WRONG
 
 
-def _text_or_none(value: Any) -> Any:
+def _text_or_none(value: object) -> Any:
     return value if value is None or isinstance(value, str) else _WRONG
 
 
-def _word_or_none(value: Any) -> Any:
+def _word_or_none(value: object) -> Any:
     """Groups were numbers at times; they are words for readers."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, (int, float)) else _WRONG
 
 
-def _integer_or_none(value: Any) -> Any:
+def _integer_or_none(value: object) -> Any:
     return value if value is None or type(value) is int else _WRONG
 
 
@@ -281,21 +281,21 @@ def _moment_or_none(value: Any) -> Any:
     return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN is not smaller either
 
 
-def _mapping(value: Any) -> Any:
+def _mapping(value: object) -> Any:
     return value if isinstance(value, dict) else _WRONG
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: object) -> Any:
     return [str(text) for text in value] if isinstance(value, list) else _WRONG
 
 
-def _counts(value: Any) -> Any:
+def _counts(value: object) -> Any:
     if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
         return _WRONG
     return value
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: object) -> Any:
     if value is None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
@@ -366,7 +366,7 @@ class Cut:
 
     __slots__ = ("checkpoint", "time", "writers")
 
-    def __init__(self, cut: Mapping[str, Any], checkpoint: Any = "") -> None:
+    def __init__(self, cut: Mapping[str, object], checkpoint: object = "") -> None:
         writers = cut.get("writers")
         self.writers: dict[str, dict[int, int]] = {}
         for writer, lanes in writers.items() if isinstance(writers, dict) else ():
@@ -418,7 +418,7 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
 # -- what each life was started with
 
 
-def follow_summary(summary: dict[str, Any], mark: Mapping[str, Any]) -> None:
+def follow_summary(summary: dict[str, Any], mark: Mapping[str, object]) -> None:
     """Bring a summary up to date with one of the marks that tell of its changes: {"values": {…}, "gone": [key, …]}."""
     values, gone = mark.get("values"), mark.get("gone")
     if isinstance(values, dict):
@@ -457,7 +457,7 @@ def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str
     return newest
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     """The keys under which two origins differ, a phrase each: "config.lr (1, now 5)"."""
     changed = difference(before, after)
     phrases = [f"{'.'.join(path)} ({_shown(_at(before, path))}, now {_shown(value)})" for path, value in changed["set"]]
@@ -465,13 +465,13 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     return phrases
 
 
-def _at(fields: Any, path: list[str]) -> Any:
+def _at(fields: object, path: list[str]) -> Any:
     for key in path:
         fields = fields.get(key, _WRONG) if isinstance(fields, dict) else _WRONG
     return fields
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "not given before" if value is _WRONG else f"{_words(value):.60}"
 
 
@@ -519,14 +519,14 @@ def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
     """What makes `after` of `before`: {"set": [[path, value], …], "gone": [path, …]}, a path being a list of keys."""
     changed: dict[str, Any] = {"set": [], "gone": []}
     _compare(before, after, [], changed)
     return changed
 
 
-def _compare(before: Mapping[str, Any], after: Mapping[str, Any], path: list[str], changed: dict[str, Any]) -> None:
+def _compare(before: Mapping[str, Any], after: Mapping[str, object], path: list[str], changed: dict[str, Any]) -> None:
     for key in before:
         if key not in after:
             changed["gone"].append([*path, key])
@@ -539,12 +539,12 @@ def _compare(before: Mapping[str, Any], after: Mapping[str, Any], path: list[str
             changed["set"].append([[*path, key], value])
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     """A value as JSON: NaN is then equal to itself, and a tuple to the list that it becomes."""
     return json.dumps(value, default=repr, sort_keys=True)
 
 
-def _patched(before: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[str, Any]:
     after: dict[str, Any] = json.loads(json.dumps(before, default=repr))
     for step in [*(changed.get("gone") or ()), *(changed.get("set") or ())]:
         has_value = len(step) == 2 and isinstance(step[0], list)
@@ -561,7 +561,7 @@ def _patched(before: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str,
     return after
 
 
-def _origin_of_newest(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, Any]:
     return {name: fields[name] for name in ORIGIN if name in fields}
 
 

@@ -102,6 +102,6 @@ def options_of(made: Any) -> list[str]:
     return [option for option in inspect.signature(made).parameters if option != "self"]
 
 
-def summary_of(made: Any, name: str) -> str:
+def summary_of(made: object, name: str) -> str:
     """What a class says of itself, in one line; its name where it says nothing."""
     return (getattr(made, "__doc__", None) or name).strip().splitlines()[0].rstrip(".")

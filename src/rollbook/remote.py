@@ -59,7 +59,7 @@ def is_address(text: object) -> bool:
     return isinstance(text, str) and _ADDRESS.match(text) is not None
 
 
-def check_remote(url: Any) -> str:
+def check_remote(url: object) -> str:
     """An address in its normal form.
 
     Raises:

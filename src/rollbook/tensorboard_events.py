@@ -57,7 +57,7 @@ class Messages:
 
     # -- events
 
-    def event(self, time: float, step: int | None, values: Sequence[Any]) -> Any:
+    def event(self, time: float, step: int | None, values: Sequence[object]) -> Any:
         """An event of these summary values; without a step it stands at 0, as TensorBoard has it."""
         summary = self._make_summary(value=values)
         if step is None:
@@ -83,7 +83,7 @@ class Messages:
         head = struct.pack("<Q", len(data))
         return b"".join((head, struct.pack("<I", self._checksum(head)), data, struct.pack("<I", self._checksum(data))))
 
-    def summary(self, *values: Any) -> Any:
+    def summary(self, *values: object) -> Any:
         """Summary values as one summary, as `FileWriter.add_summary` takes it."""
         return self._make_summary(value=values)
 
@@ -211,7 +211,7 @@ class Messages:
             shown.tolist(),
         )
 
-    def plugin(self, tag: str, name: str, tensor: Any = None, content: bytes = b"") -> Any:
+    def plugin(self, tag: str, name: str, tensor: object = None, content: bytes = b"") -> Any:
         """A tensor for one of TensorBoard's plugins.
 
         Args:

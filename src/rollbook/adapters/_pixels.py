@@ -15,7 +15,7 @@ __all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8"]
 _AXES = {"N", "T", "C", "H", "W"}
 
 
-def as_picture(pixels: Any, layout: str = "CHW") -> NDArray[Any]:
+def as_picture(pixels: object, layout: str = "CHW") -> NDArray[Any]:
     """One picture, [height, width, channels].
 
     Args:
@@ -69,7 +69,7 @@ def as_rgb(picture_HWC: NDArray[Any]) -> NDArray[Any]:
     return picture.repeat(3, axis=-1) if picture.shape[-1] == 1 else picture
 
 
-def as_frames(film: Any, layout: str = "NTCHW") -> NDArray[Any]:
+def as_frames(film: object, layout: str = "NTCHW") -> NDArray[Any]:
     """A film [time, height, width, channels] from a batch of them, side by side.
 
     Args:

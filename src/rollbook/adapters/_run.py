@@ -26,7 +26,7 @@ def clean_name(text: object, default: str) -> str:
     return name[:100] or default
 
 
-def takes_native_keys(run: Any) -> Any:
+def takes_native_keys(run: object) -> Any:
     """The run (or scope), told that a framework names its keys: one called like a clock is not said to be a mistake."""
     writer = getattr(getattr(run, "run", run), "writer", None)
     if writer is not None:
@@ -35,11 +35,11 @@ def takes_native_keys(run: Any) -> Any:
 
 
 def find_run(
-    run: Any,
+    run: object,
     *,
     project: str,
     name: str,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     seed: int | None = None,
 ) -> tuple[Run | None, bool]:
     """The run to write to, and whether it was opened here (and is the adapter's to finish).
@@ -82,7 +82,7 @@ class Users:
         self._users: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
         self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def join(self, run: Any, user: Any, opened: bool) -> None:
+    def join(self, run: Any, user: object, opened: bool) -> None:
         """`user` writes to the run (or scope of it) from now on; `opened`: it opened the run."""
         whole = run.run
         self._users.setdefault(whole, weakref.WeakSet()).add(user)
@@ -97,7 +97,7 @@ class Users:
         """Who writes to the run."""
         return list(self._users.get(run.run, ()))
 
-    def leave(self, run: Any, user: Any) -> None:
+    def leave(self, run: Any, user: object) -> None:
         """`user` is closed; finishes the run if it was the last and one of them had opened it. Twice is fine."""
         whole = run.run
         users = self._users.get(whole)

@@ -74,7 +74,7 @@ class GrowingTable:
                 self._known.add(name)
                 self.columns.append(name)
 
-    def write(self, row: Mapping[str, Any]) -> None:
+    def write(self, row: Mapping[str, object]) -> None:
         """Append one row; None and missing columns are empty cells, new ones become columns in the row's order."""
         if self._file is None:
             raise OSError(f"{self.path} was closed")
@@ -165,7 +165,7 @@ class GrowingTable:
         self.columns, self._known = list(header), set(header)
         self._written = len(header)
 
-    def _cell(self, value: Any) -> str:
+    def _cell(self, value: object) -> str:
         if value is None:
             return ""
         if isinstance(value, (float, int)):

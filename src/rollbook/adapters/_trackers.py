@@ -39,14 +39,14 @@ class Trackers:
       BadInput: an object that speaks none of the dialects.
     """
 
-    def __init__(self, objects: Iterable[Any], count: Bill) -> None:
+    def __init__(self, objects: Iterable[object], count: Bill) -> None:
         self._objects = [(tracker, _metrics_of(tracker)) for tracker in objects if tracker is not None]
         self._count = count
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def row(self, values: Mapping[str, Any], step: int | None) -> None:
+    def row(self, values: Mapping[str, object], step: int | None) -> None:
         """Send the numbers of one row; text, None and anything else that is no number is left out."""
         if not self._objects:
             return
@@ -54,7 +54,7 @@ class Trackers:
         for tracker, send in self._objects:
             self._count.guard("tracker", f"the tracker {type(tracker).__name__}", partial(send, numbers, step))
 
-    def config(self, config: Mapping[str, Any]) -> None:
+    def config(self, config: Mapping[str, object]) -> None:
         """Send a configuration, nested names joined with ".", to those that take one."""
         for tracker, _ in self._objects:
             who = f"the tracker {type(tracker).__name__}"
@@ -83,7 +83,7 @@ def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object
     )
 
 
-def offers(tracker: Any, name: str) -> bool:
+def offers(tracker: object, name: str) -> bool:
     """Whether a tracker has a method. Today's Neptune runs raise errors of their own where an old name is looked up."""
     try:
         return callable(getattr(tracker, name, None))
@@ -118,5 +118,5 @@ def _send_config(tracker: Any, config: Mapping[str, Any]) -> None:
         tracker.config.update(dict(config), **({"allow_val_change": True} if _is_wandb(tracker) else {}))
 
 
-def _is_wandb(tracker: Any) -> bool:
+def _is_wandb(tracker: object) -> bool:
     return type(tracker).__module__.partition(".")[0] == "wandb"

@@ -99,7 +99,7 @@ class _Arrived:
     """
 
     def __init__(
-        self, target: Any, static: tuple[tuple[_Named, Any], ...], groups: tuple[tuple[_Named, ...] | _Named, ...]
+        self, target: Any, static: tuple[tuple[_Named, object], ...], groups: tuple[tuple[_Named, ...] | _Named, ...]
     ) -> None:
         self._target, self._static, self._groups = target, static, groups
 
@@ -112,7 +112,7 @@ class _Arrived:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Arrived) and self._identity() == other._identity()
 
-    def __call__(self, *operands: Any) -> None:
+    def __call__(self, *operands: object) -> None:
         """JAX calls this in a thread of its own; whatever went wrong here would end the computation."""
         import numpy as np
 
@@ -133,7 +133,7 @@ class _Arrived:
             _report(self._target, err)
 
 
-def _report(target: Any, err: Exception) -> None:
+def _report(target: object, err: Exception) -> None:
     from rollbook.errors import LoggingFailed
 
     if isinstance(err, LoggingFailed):  # strict=True asked for it
@@ -213,12 +213,12 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[Any]) -> None:
     from jax.experimental import io_callback
 
     @jax.custom_jvp  # type: ignore[untyped-decorator, unused-ignore]
-    def emit(*operands: Any) -> tuple[()]:
+    def emit(*operands: object) -> tuple[()]:
         io_callback(arrived, None, *_not_mapped(operands), ordered=ordered)
         return ()
 
     @emit.defjvp  # type: ignore[untyped-decorator, unused-ignore]
-    def differentiated(primals: tuple[Any, ...], _tangents: Any) -> tuple[tuple[()], tuple[()]]:
+    def differentiated(primals: tuple[object, ...], _tangents: object) -> tuple[tuple[()], tuple[()]]:
         # What is logged is looked at, not differentiated.
         jax.debug.callback(arrived, *_not_mapped(map(jax.lax.stop_gradient, primals)), ordered=ordered)
         return (), ()
@@ -226,7 +226,7 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[Any]) -> None:
     emit(*operands)
 
 
-def _not_mapped(operands: Iterable[Any]) -> list[Any]:
+def _not_mapped(operands: Iterable[object]) -> list[Any]:
     """The operands as they are. Mapped by `jax.vmap`, however far outside, it raises."""
     unmapped = tuple(operands)
     return list(_guard()(*unmapped)) if unmapped else []
@@ -237,11 +237,11 @@ def _guard() -> Any:
     from jax.custom_batching import custom_vmap
 
     @custom_vmap  # type: ignore[untyped-decorator, unused-ignore]
-    def guard(*operands: Any) -> tuple[Any, ...]:
+    def guard(*operands: object) -> tuple[Any, ...]:
         return operands
 
     @guard.def_vmap  # type: ignore[untyped-decorator, unused-ignore]
-    def mapped(axis_size: int, *_: Any) -> Any:
+    def mapped(axis_size: int, *_: object) -> Any:
         raise BadInput(
             f"rollbook.adapters.jax.log() was asked to log inside jax.vmap, found {axis_size} copies of the call: they "
             "would be rows of one run that nobody can tell apart. Return the values from the mapped function and log "
@@ -255,7 +255,7 @@ def _guard() -> Any:
 _waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def _wait_at_end(target: Any) -> None:
+def _wait_at_end(target: object) -> None:
     """Let the run's finish() wait for rows that are under way: JAX computes while the program has gone on."""
     run: Any = getattr(target, "run", None)
     if not callable(getattr(run, "on_finish", None)) or run in _waited_for:

@@ -68,7 +68,7 @@ class Backend:
             if (folder := trainer.get(name))
         ]
 
-    def log(self, data: Mapping[str, Any], step: int) -> None:
+    def log(self, data: Mapping[str, object], step: int) -> None:
         """One row. Dumps of earlier steps are taken in too; verl writes them in a thread of its own."""
         clocks: dict[str, Any] = {"step": step}
         if "train_iter" in self.run.run.writer.clocks:
@@ -87,7 +87,7 @@ class Backend:
         if self._owned:
             self.run.finish("crashed" if exit_code else "finished")
 
-    def _keep_config(self, config: Mapping[str, Any]) -> None:
+    def _keep_config(self, config: Mapping[str, object]) -> None:
         kept = self.run.run.config
         kept.update({key: value for key, value in config.items() if key not in kept})
         version = _versions.installed("verl")
@@ -146,7 +146,7 @@ class Tracking:
         self.logger["rollbook"].finish(exit_code)
 
 
-def register(run: Any = None, **run_options: Any) -> None:
+def register(run: object = None, **run_options: object) -> None:
     """Teach verl's own `Tracking` the back end "rollbook", in this process. Calling it again changes the options.
 
     verl makes its `Tracking` in the process of the task runner: set VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl
@@ -178,7 +178,7 @@ def register(run: Any = None, **run_options: Any) -> None:
     if finish is not None:
 
         @functools.wraps(finish)
-        def finish_all(self: Any, exit_code: int = 0) -> None:
+        def finish_all(self: object, exit_code: int = 0) -> None:
             was_finished = getattr(self, "_finished", False)
             finish(self, exit_code)
             ours = getattr(self, "logger", {}).get("rollbook")
@@ -190,7 +190,7 @@ def register(run: Any = None, **run_options: Any) -> None:
         collected = tracking.__del__
 
         @functools.wraps(collected)
-        def forget(self: Any) -> None:
+        def forget(self: object) -> None:
             # An object that is collected does not know how the training went; the end of the process does.
             getattr(self, "logger", {}).pop("rollbook", None)
             collected(self)
@@ -198,7 +198,7 @@ def register(run: Any = None, **run_options: Any) -> None:
         tracking.__del__ = forget
 
 
-def import_rollouts(run: Any, folder: str | os.PathLike[str], mode: str = "train") -> int:
+def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "train") -> int:
     """Take verl's dumps (`<global step>.jsonl` of `rollout_data_dir` or `validation_data_dir`) into `samples`.
 
     One row per response: `item` (the response), `prompt`, `reward`, `ground_truth`, and every further column under its
@@ -293,7 +293,7 @@ def _storable(values: list[Any]) -> list[Any]:
 
 
 def _run_for(
-    project: str, name: str, trainer: Mapping[str, Any], run: Any, options: dict[str, Any]
+    project: str, name: str, trainer: Mapping[str, Any], run: object, options: dict[str, Any]
 ) -> tuple[Any, bool]:
     if run is not None:
         run_and_owner = find_run(run, project="", name="")

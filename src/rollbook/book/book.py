@@ -257,7 +257,7 @@ class Book(RunFields):
         """
         return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop, raw=raw)
 
-    def _along(self, verb: str, asked: Any, work: Callable[..., T], attempts: Attempts, **axis: Any) -> T:
+    def _along(self, verb: str, asked: object, work: Callable[..., T], attempts: Attempts, **axis: object) -> T:
         """What `work` makes of metrics along an axis: x, points, start and stop of `series`, and more of its own."""
         points = axis["points"]
         if points is not None and (not isinstance(points, (int, np.integer)) or points < 1):
@@ -518,7 +518,7 @@ class Book(RunFields):
         x: str | None = None,
         chart: str = "curves",
         theme: str = "light",
-        **options: Any,
+        **options: object,
     ) -> Picture:
         """A picture of the run.
 
@@ -589,7 +589,7 @@ class Book(RunFields):
         return self.files.read(["checkpoints"], work)
 
 
-def _where(table: pa.Table, column: str, value: Any) -> pa.Table:
+def _where(table: pa.Table, column: str, value: object) -> pa.Table:
     """The rows with that text in a column."""
     cells = table[column].to_pylist()
     return take_table(table, np.flatnonzero([str(cell) == str(value) for cell in cells]).astype(np.int64))

@@ -60,13 +60,13 @@ def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
 
 
-def file_of_checkpoint(row: Mapping[str, Any], folder: Path) -> Path:
+def file_of_checkpoint(row: Mapping[str, object], folder: Path) -> Path:
     """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
     path = Path(str(row["path"]))
     return path if path.is_absolute() else folder / path
 
 
-def choose_checkpoint(rows: Iterable[Mapping[str, Any]], which: str, folder: Path) -> Mapping[str, Any] | None:
+def choose_checkpoint(rows: Iterable[Mapping[str, object]], which: str, folder: Path) -> Mapping[str, Any] | None:
     """The row of the checkpoint that "last", "best" or an id means; None if there is none.
 
     Those that were deleted, by `keep` or by hand, are passed over.
@@ -123,7 +123,7 @@ def with_best(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("is_best"), "is_best", from_numpy(np.array(flags, dtype=bool)))
 
 
-def kept_checkpoints(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, Any]]:
     """By id, those that nothing was said of since they were saved, oldest first."""
     kept: dict[str, Mapping[str, Any]] = {}
     for row in rows:
@@ -144,5 +144,5 @@ def _best(kept: Mapping[str, Mapping[str, Any]]) -> str | None:
     return max(scored, key=lambda identity: sign * float(scored[identity]["score"]))
 
 
-def _is_score(value: Any) -> bool:
+def _is_score(value: object) -> bool:
     return isinstance(value, (int, float)) and value == value  # NaN is no score

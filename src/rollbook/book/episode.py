@@ -173,7 +173,7 @@ def _place(rows: pa.Table, which: str) -> int | None:
     return max(scored, key=lambda i: (sign * returns[i], -i), default=None)
 
 
-def _names(evidence: Any, episode_id: str) -> bool:
+def _names(evidence: object, episode_id: str) -> bool:
     if not isinstance(evidence, str) or episode_id not in evidence:
         return False
     try:
@@ -185,5 +185,5 @@ def _names(evidence: Any, episode_id: str) -> bool:
     return isinstance(said, dict) and said.get("episode_id") == episode_id
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) and math.isfinite(value) else str(value)

@@ -131,7 +131,7 @@ def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...
     return list(names)
 
 
-def nodes_of(node: Any) -> Iterator[dict[str, Any]]:
+def nodes_of(node: object) -> Iterator[dict[str, Any]]:
     """Every object of a parsed query, as DuckDB shows one as JSON."""
     stack = [node]
     while stack:

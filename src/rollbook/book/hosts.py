@@ -84,7 +84,7 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
     return told
 
 
-def _host(about: Mapping[str, Any]) -> Host:
+def _host(about: Mapping[str, object]) -> Host:
     ahead = about.get("clock_offset")
     return Host(str(about.get("boot_id") or about.get("host") or ""), ahead if type(ahead) is int else 0)
 

@@ -152,5 +152,5 @@ def _length(book: MeasuredRun) -> dict[str, Any]:
     return values
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None

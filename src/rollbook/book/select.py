@@ -212,9 +212,9 @@ def _ns(moment: Any, default: int) -> int:
     return ns
 
 
-def _latest(*moments: Any) -> Any:
+def _latest(*moments: object) -> Any:
     return max((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)
 
 
-def _earliest(*moments: Any) -> Any:
+def _earliest(*moments: object) -> Any:
     return min((moment for moment in moments if moment is not None), key=lambda moment: _ns(moment, 0), default=None)

@@ -163,7 +163,7 @@ _ASKING = ("SELECT", "MULTI")  # a PIVOT is several statements for DuckDB
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 
 
-def _check_that_it_asks(duckdb: Any, connection: Any, query: str) -> None:
+def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
     """Refuse whatever is no question: COPY could write over the very files that it may read."""
     for statement in connection.extract_statements(query):
         kind = statement.type.name

@@ -260,6 +260,6 @@ def _texts(table: pa.Table, name: str) -> list[str]:
     return list(_words(table[name].to_pylist()))
 
 
-def _words(cells: Sequence[Any]) -> Iterator[str]:
+def _words(cells: Sequence[object]) -> Iterator[str]:
     for cell in cells:
         yield "" if cell is None else str(cell)

@@ -58,7 +58,7 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _score(value: Any, sign: float) -> float:
+def _score(value: object, sign: float) -> float:
     return sign * value if isinstance(value, (int, float)) and math.isfinite(value) else -math.inf
 
 

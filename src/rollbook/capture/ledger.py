@@ -90,7 +90,7 @@ class RewardLedger:
         """A new episode: forget the sums."""
         self._tallies = {}
 
-    def enter(self, stage: str, reward: Any) -> None:
+    def enter(self, stage: str, reward: object) -> None:
         """`add` for wrappers: what is no number is counted instead of raised."""
         try:
             self.add(stage, reward)
@@ -202,7 +202,7 @@ class RewardLedger:
             hint=f"episode {finding['episode_id']}, see the run's alerts",
         )
 
-    def stage(self, env: Any, name: str) -> Any:
+    def stage(self, env: object, name: str) -> Any:
         """`env` wrapped so that each reward it pays is entered under stage `name`. Nothing about it changes.
 
         Works on a gymnasium environment (or anything with its `step`). Put one where each stage begins.

@@ -23,7 +23,7 @@ class LedgerStage(gymnasium.Wrapper):
         super().__init__(env)
         self._enter, self._name = enter, name
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment and enter the reward."""
         result = self.env.step(action)
         self._enter(self._name, result[1])

@@ -85,7 +85,7 @@ class _Recorded:
             )
 
 
-def _without_recording(env: Any) -> Any:
+def _without_recording(env: object) -> Any:
     """A copy of a recorded environment is the environment alone."""
     return env
 
@@ -167,7 +167,9 @@ class RecordAEC(_Recorded):
 
     needs = ("reset", "step", "last", "possible_agents")
 
-    def __init__(self, env: Any, recorder: Recorder | EpisodeSettings, *, env_index: int = 0, **settings: Any) -> None:
+    def __init__(
+        self, env: Any, recorder: Recorder | EpisodeSettings, *, env_index: int = 0, **settings: object
+    ) -> None:
         super().__init__(env, recorder, env_index=env_index, **settings)
         self._waiting: dict[str, tuple[Any, Any]] = {}
         self._steps: dict[str, int] = {}
@@ -203,7 +205,7 @@ class RecordAEC(_Recorded):
         self._leave()
         return super().close()
 
-    def _turn(self, action: Any) -> None:
+    def _turn(self, action: object) -> None:
         episodes, agent = self.episodes, self.env.agent_selection
         name = str(agent)
         obs, reward, terminated, truncated, info = self.env.last(observe=episodes.keeps_steps)

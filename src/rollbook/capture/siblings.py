@@ -27,9 +27,9 @@ def siblings(
     n: int,
     *,
     seeds: Iterable[int] | int | None = None,
-    open_run: Callable[..., Any],
-    open_others: Callable[..., Any] | None = None,
-    **init_arguments: Any,
+    open_run: Callable[..., object],
+    open_others: Callable[..., object] | None = None,
+    **init_arguments: object,
 ) -> Siblings:
     """Open n runs that differ in their seed.
 
@@ -195,7 +195,7 @@ class _Timers:
             stage.__exit__(*exc)
 
 
-def _axes(value: Any) -> int:
+def _axes(value: object) -> int:
     shape: tuple[int, ...] | None = getattr(value, "shape", None)
     if shape is not None:
         return len(shape)

@@ -64,7 +64,7 @@ class Store:
         self._named = 0
         self._pid = getpid()
 
-    def store(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
+    def store(self, values: Mapping[str, object] | None = None, **more: object) -> None:
         """Append these values raw and remember them for the next dump.
 
         Numbers count once, arrays, lists and tuples of numbers once per element. Nested dicts are joined by "/".
@@ -157,7 +157,7 @@ class Store:
         self._named += len(new)
         return new
 
-    def refill(self, windows: Mapping[str, Iterable[Any]]) -> None:
+    def refill(self, windows: Mapping[str, Iterable[object]]) -> None:
         """Forget everything and go on as if exactly this had been stored since the last dump.
 
         Args:
@@ -278,7 +278,7 @@ def _fold(cell: _Cell) -> None:
     del cell.values[: before - len(pile.fresh)]
 
 
-def _blocks(value: Any) -> Iterator[list[float]]:
+def _blocks(value: object) -> Iterator[list[float]]:
     """The numbers in a scalar, an array or a nested sequence, in blocks that stay small for arrays of any size.
 
     Raises:
@@ -301,7 +301,7 @@ def _blocks(value: Any) -> Iterator[list[float]]:
         yield [_number(value)]
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     number = scalar_of(value)
     if number is None:
         raise TypeError(type(value).__name__)

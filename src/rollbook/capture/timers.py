@@ -157,21 +157,21 @@ class Stage:
         if flags & _COROUTINE:
 
             @wraps(function)
-            async def timed(*args: Any, **kwargs: Any) -> Any:
+            async def timed(*args: object, **kwargs: object) -> Any:
                 with self:
                     return await function(*args, **kwargs)
 
         elif flags & _GENERATOR:
 
             @wraps(function)
-            def timed(*args: Any, **kwargs: Any) -> Any:
+            def timed(*args: object, **kwargs: object) -> Any:
                 with self:
                     return (yield from function(*args, **kwargs))
 
         else:
 
             @wraps(function)
-            def timed(*args: Any, **kwargs: Any) -> Any:
+            def timed(*args: object, **kwargs: object) -> Any:
                 with self:
                     return function(*args, **kwargs)
 

@@ -66,18 +66,18 @@ class TransitionRecorder:
     def add(
         self,
         *,
-        obs: Any = _NOTHING,
-        action: Any = _NOTHING,
-        reward: Any = None,
-        next_obs: Any = _NOTHING,
-        terminated: Any = False,
-        truncated: Any = False,
-        info: Mapping[str, Any] | None = None,
+        obs: object = _NOTHING,
+        action: object = _NOTHING,
+        reward: object = None,
+        next_obs: object = _NOTHING,
+        terminated: object = False,
+        truncated: object = False,
+        info: Mapping[str, object] | None = None,
         agent: str = "",
         env_index: int = 0,
         episode_id: str | None = None,
         t: int | None = None,
-        **further: Any,
+        **further: object,
     ) -> None:
         """One transition.
 
@@ -116,15 +116,15 @@ class TransitionRecorder:
     def add_many(
         self,
         *,
-        obs: Any = None,
-        action: Any = None,
-        reward: Any = None,
-        next_obs: Any = None,
-        terminated: Any = None,
-        truncated: Any = None,
-        episode_ids: Any = None,
-        agents: Any = None,
-        **further: Any,
+        obs: object = None,
+        action: object = None,
+        reward: object = None,
+        next_obs: object = None,
+        terminated: object = None,
+        truncated: object = None,
+        episode_ids: object = None,
+        agents: object = None,
+        **further: object,
     ) -> None:
         """T transitions at once, in order: each argument an array or list whose first axis is T, or a dict of those.
 
@@ -177,7 +177,7 @@ class TransitionRecorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _episode(self, key: Any, given: str | None, env_index: int, agent: str) -> _Episode:
+    def _episode(self, key: object, given: str | None, env_index: int, agent: str) -> _Episode:
         episode = self._open.get(key)
         if episode is not None and given is None and agent in episode.ended:  # it begins anew
             self._close(episode)
@@ -234,7 +234,7 @@ class _Episode:
 
     __slots__ = ("chunks", "ended", "env_index", "key", "returns", "steps", "terminated", "truncated")
 
-    def __init__(self, key: Any, chunks: StepChunks, env_index: int) -> None:
+    def __init__(self, key: object, chunks: StepChunks, env_index: int) -> None:
         self.key, self.chunks, self.env_index = key, chunks, env_index
         self.returns: dict[str, float] = {}
         self.steps: dict[str, int] = {}

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -33,7 +32,7 @@ def has_colours() -> bool:
 
 
 def print_fitted(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     names: Sequence[str],
     *,
     wide: str = "",

@@ -104,7 +104,7 @@ def _chosen(
         remark(f"… {len(rows) - limit:,} more runs; --limit shows them")
 
 
-def _order(value: Any) -> tuple[bool, Any]:
+def _order(value: object) -> tuple[bool, Any]:
     """Numbers before texts, so that a column of both can be sorted."""
     return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -25,7 +24,7 @@ _NOT_SHOWN = frozenset(
 _NOT_OF_STEPS = frozenset(("time", "episode_id", "scope", "at", "attempt", "writer", "lane", "seq", "index"))
 
 
-def duration(seconds: Any) -> str:
+def duration(seconds: object) -> str:
     """0.4 ms, 1.2 s, 3 m 20 s."""
     if not isinstance(seconds, (int, float)):
         return "-"
@@ -34,7 +33,7 @@ def duration(seconds: Any) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} m {int(seconds % 60):02d} s"
 
 
-def end_of(row: Mapping[str, Any]) -> str:
+def end_of(row: Mapping[str, object]) -> str:
     """How an episode ended, in a word."""
     if row.get("terminated"):
         return "terminated"

@@ -68,7 +68,7 @@ def remark(text: str) -> None:
 
 
 def print_rows(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     *,
     as_json: bool = False,
     as_csv: bool = False,
@@ -101,7 +101,7 @@ def print_rows(
         click.echo(line(parts))
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_cell(value: object) -> Any:
     if isinstance(value, str):
         return csv_cell(value)
     return "" if value is None else json.dumps(value, default=str) if isinstance(value, (dict, list)) else value
@@ -129,7 +129,7 @@ def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -212,7 +212,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         remark(f"problem: {clean(problem)}")
 
 
-def _checkpoint(book: Book, which: str, row: Mapping[str, Any]) -> str:
+def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:
     """A checkpoint in some words: best ckpt/ckpt_best.pth.tar (score 500 at env_step 100,352)."""
     facts = [f"score {number(row['score'])}"] if row["score"] is not None else []
     facts += [f"{clock} {row[clock]:,}" for clock in book.clocks if clock in row][:1]
@@ -232,7 +232,7 @@ def _print_list(title: str, parts: Iterable[str], width: int) -> None:
         click.echo(f"{title:<9}" + f"\n{'':9}".join(lines))
 
 
-def _print_settings(config: Mapping[str, Any], width: int, everything: bool) -> None:
+def _print_settings(config: Mapping[str, object], width: int, everything: bool) -> None:
     """A configuration as pairs, nested ones by dotted names, in as many columns as there is room for."""
     from rollbook.runs.fields import leaves
 

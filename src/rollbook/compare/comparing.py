@@ -28,7 +28,7 @@ def compare(
     metric: str,
     by: str,
     how: str,
-    normalise: Any = None,
+    normalise: object = None,
     statistic: str | None = None,
     study: Study | None = None,
     planned: bool = False,

@@ -44,7 +44,7 @@ def refined_curves(
     seed: int = 0,
     level: float = 0.95,
     stages: Sequence[int] = (200, 1999),
-    normalise: Any = None,
+    normalise: object = None,
     whole_curve: bool = False,
     **alignment: Any,
 ) -> Iterator[Curves]:

@@ -62,7 +62,7 @@ def _nested(column: pa.ChunkedArray) -> Cells:
     return np.asarray(column_cells(pa.chunked_array([array]))).reshape(len(column), *shape)
 
 
-def _is_even(cell: Any) -> bool:
+def _is_even(cell: object) -> bool:
     try:
         return np.asarray(cell).dtype.kind in "biuf"
     except ValueError:

@@ -128,7 +128,7 @@ def join_cells(one: Cells, other: Cells) -> Cells:
     return stacked([*one, *other]) if len(one) or len(other) else one
 
 
-def leaves_of(columns: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def leaves_of(columns: Mapping[str, object], prefix: str) -> dict[str, Any]:
     """The columns that belong to `prefix`: itself under "", its parts by their path."""
     return {path: columns[name] for path, name in _leaves_among(tuple(columns), prefix)}
 
@@ -141,7 +141,7 @@ def _leaves_among(names: tuple[str, ...], prefix: str) -> tuple[tuple[str, str],
     return (("", prefix), *below) if prefix in names else tuple(below)
 
 
-def tree_of(leaves: Mapping[str, Any]) -> Any:
+def tree_of(leaves: Mapping[str, object]) -> Any:
     """Leaves by path as nested dicts; as tuples where all names of a level are 0, 1, 2, …"""
     if set(leaves) == {""}:
         return leaves[""]
@@ -197,7 +197,7 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
 _RAGGED = ("Graph", "Sequence", "OneOf")
 
 
-def is_ragged(space: Any) -> bool:
+def is_ragged(space: object) -> bool:
     """Whether values of the space have parts that come and go: graphs, sequences, one of several spaces."""
     if type(space).__name__ in _RAGGED:
         return True
@@ -255,7 +255,7 @@ def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> Any:
     return tuple(elements)
 
 
-def _as_graph(parts: Mapping[str, Any], space: Any, what: str) -> Any:
+def _as_graph(parts: Mapping[str, object], space: Any, what: str) -> Any:
     from gymnasium.spaces import GraphInstance
 
     def several(name: str, inner: Any) -> Any:
@@ -275,7 +275,7 @@ def _as_graph(parts: Mapping[str, Any], space: Any, what: str) -> Any:
     )
 
 
-def _below(leaves: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _below(leaves: Mapping[str, object], name: str) -> dict[str, Any]:
     below = {"": leaves[name]} if name in leaves else {}
     below.update((path[len(name) + 1 :], column) for path, column in leaves.items() if path.startswith(f"{name}/"))
     return below

@@ -128,13 +128,13 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
     return [Column(name, "", array) for name, array in cells.items()]
 
 
-def frame_features(features: Mapping[str, Any]) -> dict[str, Any]:
+def frame_features(features: Mapping[str, object]) -> dict[str, Any]:
     """The features of the recorded columns and, after them, of those that count."""
     more = {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in COUNTED.items()}
     return {**features, **more}
 
 
-def _numbers(cells: Any, own: str, trajectory: Trajectory) -> NDArray:
+def _numbers(cells: object, own: str, trajectory: Trajectory) -> NDArray:
     try:
         array = np.asarray(cells)
     except ValueError:  # no common shape

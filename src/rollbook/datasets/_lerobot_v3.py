@@ -144,7 +144,7 @@ def _whole(array: Any) -> list[int]:
     return [int(number) for number in array]
 
 
-def _write_json(path: Path, told: Any) -> None:
+def _write_json(path: Path, told: object) -> None:
     path.write_text(json.dumps(told, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

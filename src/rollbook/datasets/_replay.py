@@ -50,7 +50,7 @@ class Replay:
         if self._open:
             self._close()
 
-    def spaces(self, observation: Any, action: Any, agent: str = "", env_id: str | None = None) -> None:
+    def spaces(self, observation: object, action: object, agent: str = "", env_id: str | None = None) -> None:
         """Write down the spaces (and the environment's id), so that the run can be exported again."""
         end = f"/{agent}" if agent else ""
         texts = {
@@ -128,15 +128,15 @@ def _any(trajectory: Trajectory, name: str) -> bool:
     return bool(np.any(trajectory.column(name, False)))
 
 
-def _row(cell: Any) -> Cells:
+def _row(cell: object) -> Cells:
     return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
 
 
-def _plain(cell: Any) -> Any:
+def _plain(cell: object) -> Any:
     return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 
-def flat_tree(prefix: str, tree: Any, columns: dict[str, Any]) -> None:
+def flat_tree(prefix: str, tree: object, columns: dict[str, Any]) -> None:
     """Nested dicts and tuples of columns as `prefix/key` and `prefix/0`."""
     if isinstance(tree, Mapping):
         for name, part in tree.items():

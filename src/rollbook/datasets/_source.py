@@ -68,14 +68,14 @@ class Trajectory:
         n = len(self.t)
         return n > 0 and self.t[0] == 0 and self.t[-1] == n - 1 and bool((self.t[1:] > self.t[:-1]).all())
 
-    def column(self, name: str, default: Any) -> Any:
+    def column(self, name: str, default: object) -> Any:
         """n numbers of a column, or `default` n times."""
         cells = self.columns.get(name)
         if cells is None:
             return np.full(len(self), default)
         return cells if isinstance(cells, np.ndarray) else np.asarray(cells)
 
-    def observations(self, space: Any = None) -> Any:
+    def observations(self, space: object = None) -> Any:
         """All n + 1 observations (n where the last one is not known), as the space has them, else nested by name."""
         leaves = leaves_of(self.columns, "obs")
         ends = leaves_of(self.last, "obs") or leaves_of({k: v[-1] for k, v in self.columns.items()}, "next_obs")
@@ -83,7 +83,7 @@ class Trajectory:
             leaves = _with_end(leaves, ends, len(self), space)
         return tree_of(leaves) if space is None else as_space(leaves, space, "observations")
 
-    def next_observations(self, space: Any = None) -> Any:
+    def next_observations(self, space: object = None) -> Any:
         """The n observations after each step: as recorded, else each step's successor. One fewer without a last one."""
         leaves = leaves_of(self.columns, "next_obs")
         if not leaves:
@@ -93,20 +93,20 @@ class Trajectory:
                 leaves = _with_end(leaves, ends, len(self) - 1, space)
         return tree_of(leaves) if space is None else as_space(leaves, space, "next observations")
 
-    def actions(self, space: Any = None) -> Any:
+    def actions(self, space: object = None) -> Any:
         """The n actions, as the space has them, else nested by name."""
         leaves = leaves_of(self.columns, "action")
         return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
 
 
-def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: Any) -> dict[str, Any]:
+def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, Any]:
     """The n cells of each leaf and the one at the end. A leaf without an end is left out, unless its parts may go."""
     if space is None or not is_ragged(space):
         return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
     return {path: [*leaves.get(path, [None] * n), ends.get(path)] for path in dict.fromkeys([*leaves, *ends])}
 
 
-def _one(cell: Any) -> Cells:
+def _one(cell: object) -> Cells:
     return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
 
 

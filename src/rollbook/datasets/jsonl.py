@@ -215,14 +215,14 @@ def _typed(cells: list[Any], kind: Any) -> Any:
     return np.array(_numbers(cells) if dtype.kind == "f" else cells, dtype=dtype).reshape(len(cells), *kind[1])
 
 
-def _numbers(cells: Any) -> Any:
+def _numbers(cells: object) -> Any:
     """ "nan", "inf" and "-inf" as the numbers they stand for."""
     if isinstance(cells, list):
         return [_numbers(cell) for cell in cells]
     return float(cells) if isinstance(cells, str) else cells
 
 
-def _json(value: Any) -> Any:
+def _json(value: object) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, float):
@@ -236,7 +236,7 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _unjson(value: Any) -> Any:
+def _unjson(value: object) -> Any:
     if isinstance(value, dict) and set(value) == {"base64"}:
         return base64.b64decode(value["base64"])
     return value

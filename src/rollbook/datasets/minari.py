@@ -39,12 +39,12 @@ def to_minari(
     *,
     episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
     agent: str | None = None,
-    observation_space: Any = None,
-    action_space: Any = None,
-    env: Any = "recorded",
+    observation_space: object = None,
+    action_space: object = None,
+    env: object = "recorded",
     infos: bool = True,
     told: Exported | None = None,
-    **metadata: Any,
+    **metadata: object,
 ) -> Any:
     """Write the trajectories of a run as a Minari data set in the local database.
 
@@ -131,7 +131,9 @@ def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any],
         raise
 
 
-def _buffers(source: StepSource, agent: str, spaces: tuple[Any, Any], infos: bool, told: Exported) -> Iterator[Any]:
+def _buffers(
+    source: StepSource, agent: str, spaces: tuple[object, object], infos: bool, told: Exported
+) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
     for trajectory in whole_trajectories(source, told, agent):
@@ -170,7 +172,7 @@ def _infos(trajectory: Trajectory) -> Any:
     return tree if isinstance(tree, dict) else None
 
 
-def _space(source: StepSource, given: Any, what: str, agent: str) -> Any:
+def _space(source: StepSource, given: object, what: str, agent: str) -> Any:
     if isinstance(given, dict):  # by agent
         given = given.get(agent)
     space = given if given is not None else source.space(what, agent)
@@ -182,7 +184,7 @@ def _space(source: StepSource, given: Any, what: str, agent: str) -> Any:
     return space
 
 
-def _spec(source: StepSource, env: Any) -> Any:
+def _spec(source: StepSource, env: object) -> Any:
     if env != "recorded":
         return env
     name = source.env_id()

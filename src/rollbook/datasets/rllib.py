@@ -49,7 +49,7 @@ def to_rllib(
     module_id: str = "default_policy",
     action_logp: float | None = None,
     flatten: bool = False,
-    observation_space: Any = None,
+    observation_space: object = None,
     rows_per_file: int = 500_000,
 ) -> Exported:
     """Write the trajectories of a run as RLlib's `offline_data(input_=folder)` reads them.
@@ -167,7 +167,7 @@ def _table(episodes: Sequence[_Rows]) -> pa.Table:
     return pa.table(columns)
 
 
-def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: Any) -> _Rows:
+def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: object) -> _Rows:
     n = len(trajectory)
     columns: dict[str, Any] = {
         "t": trajectory.t.astype(np.int64, copy=False),
@@ -186,13 +186,13 @@ def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space
     return _Rows((trajectory.episode_id, trajectory.agent or None, module_id), n, columns)
 
 
-def _observed(cells: Any, n: int, flat_space: Any, trajectory: Trajectory) -> Any:
+def _observed(cells: Any, n: int, flat_space: object, trajectory: Trajectory) -> Any:
     if flat_space is not None and isinstance(cells, (dict, tuple)):
         cells = _flattened(cells, n, flat_space)
     return _cells(cells[:n] if not isinstance(cells, (dict, tuple)) else cells, "observations", trajectory)
 
 
-def _flattened(cells: Any, n: int, space: Any) -> Any:
+def _flattened(cells: object, n: int, space: object) -> Any:
     spaces = need("gymnasium", extra="gym", why="to_rllib(flatten=True)").spaces
     return np.stack([spaces.flatten(space, _at(cells, i)) for i in range(n)])
 
@@ -203,7 +203,7 @@ def _at(cells: Any, i: int) -> Any:
     return tuple(_at(part, i) for part in cells) if isinstance(cells, tuple) else cells[i]
 
 
-def _cells(cells: Any, what: str, trajectory: Trajectory) -> Any:
+def _cells(cells: object, what: str, trajectory: Trajectory) -> Any:
     if isinstance(cells, list):
         try:
             cells = np.asarray(cells)

@@ -72,7 +72,7 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def make(name: str, to: Sink, **options: Any) -> Filter:
+def make(name: str, to: Sink, **options: object) -> Filter:
     """The filter of that name in front of `to`.
 
     Raises:
@@ -83,7 +83,7 @@ def make(name: str, to: Sink, **options: Any) -> Filter:
     return filter_
 
 
-def spec_of(asked: Any) -> tuple[str, dict[str, Any]]:
+def spec_of(asked: object) -> tuple[str, dict[str, Any]]:
     """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
 
     The name of the class ("DropNone") stands for its word; a function, or "package.module:function", for `Apply` of it.
@@ -110,7 +110,7 @@ def spec_of(asked: Any) -> tuple[str, dict[str, Any]]:
     return name, dict(options)
 
 
-def plain_specs(asked: Any) -> Any:
+def plain_specs(asked: object) -> Any:
     """The filters of a sink as plain data, so that another process can make them; what is plain stays as it is.
 
     Raises:

@@ -35,7 +35,7 @@ class Filter:
     name: ClassVar[str]
     """The word for it in specs: `rollbook.filters.make(name, to, **options)`."""
 
-    def __init__(self, to: Sink, **options: Any) -> None:
+    def __init__(self, to: Sink, **options: object) -> None:
         self.to = to
         self.options: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
         """The options it was made with; JSON-able, so `make(name, to, **options)` builds the same filter elsewhere."""
@@ -117,14 +117,14 @@ class Filter:
         """A token that `_recall` can go back to. Cheap: it is taken at every `write`."""
         return None
 
-    def _recall(self, token: Any) -> None:
+    def _recall(self, token: object) -> None:
         """Go back to `token`."""
 
     def _save(self) -> dict[str, Any]:
         """The memory as plain JSON data."""
         return {}
 
-    def _load(self, saved: Mapping[str, Any]) -> None:
+    def _load(self, saved: Mapping[str, object]) -> None:
         """Go on from what `_save` gave; an empty mapping means a fresh start."""
 
 

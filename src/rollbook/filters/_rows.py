@@ -35,7 +35,7 @@ def value_to_json(value: Value) -> Any:
     }
 
 
-def value_from_json(data: Any) -> Any:
+def value_from_json(data: object) -> Any:
     """What `value_to_json` was given."""
     if not isinstance(data, dict):
         return data

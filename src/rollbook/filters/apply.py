@@ -55,7 +55,7 @@ class Apply(Filter):
         return (answer,)
 
 
-def place_of(function: Any) -> str | None:
+def place_of(function: object) -> str | None:
     """Where another process finds a function, "package.module:name"; None if it lives in this one alone."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rollbook.filters._base import Filter, with_values
 
@@ -28,7 +27,7 @@ class _Drop(Filter):
             return (row,)
         return (with_values(row, kept),) if kept else ()
 
-    def _unwanted(self, value: Any) -> bool:
+    def _unwanted(self, value: object) -> bool:
         raise TypeError(f"{type(self).__name__} does not say what it drops")
 
 
@@ -37,7 +36,7 @@ class DropNone(_Drop):
 
     name = "drop_none"
 
-    def _unwanted(self, value: Any) -> bool:
+    def _unwanted(self, value: object) -> bool:
         return value is None
 
 
@@ -46,5 +45,5 @@ class DropNonFinite(_Drop):
 
     name = "drop_non_finite"
 
-    def _unwanted(self, value: Any) -> bool:
+    def _unwanted(self, value: object) -> bool:
         return isinstance(value, float) and not math.isfinite(value)

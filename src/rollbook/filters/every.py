@@ -93,7 +93,7 @@ class Every(Filter):
             return (row,)
         return (with_values(row, due),) if due else ()
 
-    def _passes(self, group: Any, row: Row) -> bool:
+    def _passes(self, group: object, row: Row) -> bool:
         """Whether a row begins a new stretch of `group`; if so, the stretch is begun."""
         last = self._begun.get(group)
         if self._kind == "rows":
@@ -163,9 +163,9 @@ def _checked_steps(steps: tuple[str, int]) -> tuple[str, int]:
     return clock, int(n)
 
 
-def _as_json(group: Any) -> Any:
+def _as_json(group: object) -> Any:
     return list(group) if isinstance(group, tuple) else group
 
 
-def _from_json(group: Any) -> Any:
+def _from_json(group: object) -> Any:
     return tuple(group) if isinstance(group, list) else group

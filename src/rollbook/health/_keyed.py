@@ -85,7 +85,7 @@ class Last:
         """Whether there are `most` values and the condition holds for each."""
         return len(self.rows) == self.most and all(condition(value) for value, _row in self.rows)
 
-    def evidence(self, **more: Any) -> dict[str, Any]:
+    def evidence(self, **more: object) -> dict[str, Any]:
         """The values, the rows they came from, and the numbers in `more`."""
         first, last = self.rows[0][1], self.rows[-1][1]
         return {

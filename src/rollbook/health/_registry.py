@@ -39,7 +39,7 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def make(name: str, **options: Any) -> Rule:
+def make(name: str, **options: object) -> Rule:
     """The rule of that name, or at "package.module:Class".
 
     Raises:
@@ -57,7 +57,7 @@ def make(name: str, **options: Any) -> Rule:
     return ready
 
 
-def check(asked: Any) -> list[dict[str, Any]]:
+def check(asked: object) -> list[dict[str, Any]]:
     """Rules as `init` takes them, as plain data: {"name": …, option: value}.
 
     Args:

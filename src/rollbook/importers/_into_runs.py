@@ -43,7 +43,7 @@ def import_runs(
     dir: str | os.PathLike[str] | None = None,
     project: str | None = None,
     name: str | None = None,
-    **options: Any,
+    **options: object,
 ) -> list[Imported]:
     """Bring the runs that another tool wrote at `source` into a folder of runs.
 

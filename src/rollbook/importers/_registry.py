@@ -14,7 +14,6 @@ from rollbook.registry import Registry, summary_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from typing import Any
 
     from rollbook.protocols import Importer
 
@@ -35,7 +34,7 @@ def names() -> list[str]:
     return _REGISTRY.names()
 
 
-def make(name: str, **options: Any) -> Importer:
+def make(name: str, **options: object) -> Importer:
     """The importer of that name.
 
     Raises:

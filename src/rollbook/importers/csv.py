@@ -152,7 +152,7 @@ class _Header:
 
     __slots__ = ("columns", "lines", "monitor", "separator")
 
-    def __init__(self, columns: list[str], separator: str, lines: int, monitor: Mapping[str, Any] | None) -> None:
+    def __init__(self, columns: list[str], separator: str, lines: int, monitor: Mapping[str, object] | None) -> None:
         self.columns, self.separator, self.lines, self.monitor = columns, separator, lines, monitor
 
 
@@ -229,7 +229,7 @@ def _start_of(file: Path, header: _Header, timed: str, written: float) -> float:
     return written - last
 
 
-def _is_reading(value: Any) -> bool:
+def _is_reading(value: object) -> bool:
     return isinstance(value, (int, float)) and abs(value) < 2**63 and value == int(value)
 
 

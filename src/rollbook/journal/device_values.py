@@ -26,7 +26,7 @@ class _Array:
 
     __slots__ = ("key", "payload", "receipt", "time_ns", "value")
 
-    def __init__(self, key: str, value: Any, payload: dict[str, Any]) -> None:
+    def __init__(self, key: str, value: object, payload: dict[str, Any]) -> None:
         self.key, self.value, self.payload = key, value, payload
         self.time_ns, self.receipt = now(), Receipt()
 
@@ -50,17 +50,17 @@ class DeviceValues:
         self._since = self._bytes = 0
         self._turns = Turns()
 
-    def add(self, lane: Lane, seq: int, key: str, value: Any) -> None:
+    def add(self, lane: Lane, seq: int, key: str, value: object) -> None:
         """Remember the device value of a row that is already committed."""
         self.numbers.append((lane.index, seq, key, value))
         self._added(value)
 
-    def add_array(self, key: str, value: Any, payload: dict[str, Any]) -> None:
+    def add_array(self, key: str, value: object, payload: dict[str, Any]) -> None:
         """Remember a device array that becomes a histogram once it is here."""
         self._arrays.append(_Array(key, value, payload))
         self._added(value)
 
-    def _added(self, value: Any) -> None:
+    def _added(self, value: object) -> None:
         time_ns = now()
         self._since = self._since or time_ns
         self._bytes += devices.nbytes(value)

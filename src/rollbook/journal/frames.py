@@ -97,7 +97,7 @@ class RawArray:
         return [RawArray(self.dtype, inner, self.data[i * width : (i + 1) * width]) for i in range(n)]
 
 
-def encode(payload: Mapping[str, Any]) -> tuple[bytes, list[str]]:
+def encode(payload: Mapping[str, object]) -> tuple[bytes, list[str]]:
     """The bytes of a frame's payload, and what had to be changed to write it.
 
     Numbers, text, bytes, lists, tuples, dicts and arrays on the host go as they are. Whatever msgpack cannot hold
@@ -167,7 +167,7 @@ def _ext(code: int, data: bytes) -> Any:
     return msgspec.msgpack.Ext(code, data)
 
 
-def _replace(value: Any) -> Any:
+def _replace(value: object) -> Any:
     """What msgspec writes instead of an object it does not know. Raises TypeError where only the slow way helps."""
     interface = getattr(value, "__array_interface__", None)
     if interface is not None and getattr(value, "shape", None) != ():
@@ -206,7 +206,7 @@ def _item(value: Any) -> Any:
         return value
 
 
-def _host_array(value: Any) -> Any:
+def _host_array(value: object) -> Any:
     """A numpy array of a tensor that lies in host memory, or None. Never waits for a device."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None or not hasattr(value, "__array__") or int(device()[0]) not in (1, 3):  # host, pinned host
@@ -283,7 +283,7 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
         return _safe_repr(value)
 
 
-def _clean_other(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
+def _clean_other(value: object, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
     import collections.abc as abc
 
     if isinstance(value, abc.Mapping):
@@ -311,7 +311,7 @@ def _clean_other(value: Any, where: str, problems: list[str], above: tuple[int, 
     return _clean(plain, where, problems, above)
 
 
-def _native(value: Any) -> Any:
+def _native(value: object) -> Any:
     """Dataclasses, enums, dates and the like as msgspec shows them, or None."""
     import msgspec
 
@@ -324,7 +324,7 @@ def _native(value: Any) -> Any:
     return None if plain is value else plain
 
 
-def _clean_key(name: Any, where: str, problems: list[str]) -> Any:
+def _clean_key(name: object, where: str, problems: list[str]) -> Any:
     if isinstance(name, str):
         return _clean_text(name, where, problems)
     if type(name) is int:
@@ -355,7 +355,7 @@ def _clean_text(value: str, where: str, problems: list[str]) -> str:
     return value
 
 
-def _safe_repr(value: Any) -> str:
+def _safe_repr(value: object) -> str:
     try:
         text = repr(value)[:_LONGEST_REPR]
     except Exception as err:

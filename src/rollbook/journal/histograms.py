@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["histogram_columns"]
 
 
-def histogram_columns(value: Any) -> dict[str, Any]:
+def histogram_columns(value: object) -> dict[str, Any]:
     """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
     if isinstance(value, Histogram):
         return _columns(value)

@@ -62,7 +62,7 @@ def identity() -> Identity:
     }
 
 
-def is_alive(identity: Mapping[str, Any]) -> bool | None:
+def is_alive(identity: Mapping[str, object]) -> bool | None:
     """Whether the process that called `identity()` still runs; a zombie does not.
 
     Args:
@@ -84,7 +84,7 @@ def is_alive(identity: Mapping[str, Any]) -> bool | None:
     return start_time == asked if asked and start_time else None
 
 
-def same_place(identity: Mapping[str, Any]) -> bool:
+def same_place(identity: Mapping[str, object]) -> bool:
     """Whether that process shares this one's boot and pid namespace: only then may its journal be touched from here."""
     boot, here = _text(identity, "boot_id"), boot_id()
     if boot and here:
@@ -103,7 +103,7 @@ class Watch:
 
     __slots__ = ("_dead", "_fd", "_handle", "_identity", "_kqueue", "_windows", "how")
 
-    def __init__(self, identity: Mapping[str, Any]) -> None:
+    def __init__(self, identity: Mapping[str, object]) -> None:
         self._identity = dict(identity)
         self._dead = False
         self._fd = -1
@@ -319,17 +319,17 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
     return None, ""
 
 
-def _text(identity: Mapping[str, Any], name: str) -> str:
+def _text(identity: Mapping[str, object], name: str) -> str:
     value = identity.get(name)
     return "" if value is None else str(value)
 
 
-def _pid(identity: Mapping[str, Any]) -> int | None:
+def _pid(identity: Mapping[str, object]) -> int | None:
     pid = identity.get("pid")
     return pid if type(pid) is int and 0 < pid < 2**31 else None
 
 
-def _rebooted(identity: Mapping[str, Any]) -> bool:
+def _rebooted(identity: Mapping[str, object]) -> bool:
     """Whether a process of a host with our name is of an earlier boot of it, and not of a second host so called."""
     boot, here, theirs, ours = _text(identity, "boot_id"), boot_id(), _text(identity, "machine"), machine()
     if theirs and ours and theirs != ours:

@@ -39,8 +39,8 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
     clock, unknown = now, UNKNOWN
 
     def log(
-        values: Mapping[str, Any] = _NOTHING,
-        *more: Any,
+        values: Mapping[str, object] = _NOTHING,
+        *more: object,
         env_step: int = unknown,
         gradient_step: int = unknown,
         epoch: int = unknown,

@@ -48,5 +48,5 @@ def row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> f
     return float(max(0, sorted(calls)[_CALLS // 2] - sorted(bare)[_CALLS // 2]))
 
 
-def _refuse(*_call: Any) -> None:
+def _refuse(*_call: object) -> None:
     raise AssertionError("a row of this stream took the long way")

@@ -22,7 +22,7 @@ MARKS = frozenset({"dump", "rewind", "final"})
 """The marks that sinks hear of; the others concern the book alone."""
 
 
-def known_clocks(names: Sequence[str], readings: Sequence[Any]) -> dict[str, int]:
+def known_clocks(names: Sequence[str], readings: Sequence[object]) -> dict[str, int]:
     """The clocks that are known, by name."""
     return {
         name: reading
@@ -42,7 +42,7 @@ def row_maker(
     table, timings = header.table, header.table == "timings"
 
     def make(
-        seq: int, time_ns: int, clocks: Sequence[int], cells: Sequence[Any], filled: Mapping[str, Any] | None
+        seq: int, time_ns: int, clocks: Sequence[int], cells: Sequence[object], filled: Mapping[str, object] | None
     ) -> Row:
         values: dict[str, Any] = dict(zip(keys, cells, strict=True))
         for key in booleans:
@@ -61,13 +61,13 @@ def row_maker(
 
 
 def rows_of_frame(
-    payload: Mapping[str, Any],
+    payload: Mapping[str, object],
     seq: int,
     time_ns: int,
     lane: int,
     info: WriterInfo,
     tables: frozenset[str] = FORWARDED,
-    filled: Mapping[str, Any] | None = None,
+    filled: Mapping[str, object] | None = None,
 ) -> list[Row]:
     """The rows that one frame stands for, [] for frames that are none of a sink's business.
 
@@ -91,7 +91,7 @@ def thinned(payload: dict[str, Any], most: int) -> dict[str, Any]:
     step = -(-n // most)
     chosen = range((n - 1) % step, n, step)
 
-    def cut(cells: Any) -> Any:
+    def cut(cells: object) -> Any:
         if isinstance(cells, RawArray) and cells.shape[:1] == (n,):
             width = len(cells.data) // n
             rows = b"".join(cells.data[i * width : (i + 1) * width] for i in chosen)
@@ -106,7 +106,7 @@ def thinned(payload: dict[str, Any], most: int) -> dict[str, Any]:
     return few
 
 
-def column(columns: Mapping[str, Any], name: str, n: int) -> list[Any] | None:
+def column(columns: Mapping[str, object], name: str, n: int) -> list[Any] | None:
     """The n values of a column, or None if there is no such column.
 
     A single value stands for a column of one.
@@ -188,5 +188,5 @@ def _per_row(
     return times, each
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     return isinstance(value, (int, float, str))

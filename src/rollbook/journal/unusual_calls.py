@@ -55,7 +55,7 @@ class UnusualCalls:
         self._writer, self._channel = writer, channel
 
     def __call__(
-        self, values: Any, clocks: tuple[Any, ...], declared: Mapping[str, Any], more: tuple[Any, ...] = ()
+        self, values: Any, clocks: tuple[Any, ...], declared: Mapping[str, Any], more: tuple[object, ...] = ()
     ) -> None:
         """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none.
 
@@ -88,7 +88,7 @@ class UnusualCalls:
             self._channel.current[names.index(name)] = value
         return True
 
-    def take_declared(self, declared: Mapping[str, Any]) -> dict[str, Any]:
+    def take_declared(self, declared: Mapping[str, object]) -> dict[str, Any]:
         """Set the clocks that were declared in init; returns what was no clock reading, as values `clock/<name>`."""
         refused: dict[str, Any] = {}
         for name, value in declared.items():
@@ -108,7 +108,7 @@ class UnusualCalls:
             self._set_clock(index, name, value, refused)
         return refused
 
-    def clocks(self, given: tuple[Any, ...], declared: Mapping[str, Any]) -> tuple[list[int], dict[str, Any]]:
+    def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, Any]]:
         """All clocks of a row, after setting those that were given; and the refused readings as values."""
         refused: dict[str, Any] = {}
         current = self._channel.current
@@ -119,7 +119,7 @@ class UnusualCalls:
             refused.update(self.take_declared(declared))
         return list(current), refused
 
-    def _set_clock(self, index: int, name: str, value: Any, refused: dict[str, Any]) -> None:
+    def _set_clock(self, index: int, name: str, value: object, refused: dict[str, Any]) -> None:
         if value is None:
             return
         reading = as_clock(value)
@@ -136,7 +136,7 @@ class UnusualCalls:
 
     # -- one call
 
-    def _log(self, values: Mapping[str, Any], given: tuple[Any, ...], declared: Mapping[str, Any]) -> None:
+    def _log(self, values: Mapping[str, object], given: tuple[object, ...], declared: Mapping[str, object]) -> None:
         writer, channel = self._writer, self._channel
         if not hasattr(values, "items"):
             writer.bill.count(
@@ -178,7 +178,7 @@ class UnusualCalls:
         for key, array in parts.device_arrays.items():
             writer.device_values.add_array(key, array, {"table": "histograms", **common})
 
-    def _sort(self, values: Mapping[str, Any]) -> _Parts:
+    def _sort(self, values: Mapping[str, object]) -> _Parts:
         parts = _Parts()
         prefix = self._channel.prefix
         names: set[str] = set()
@@ -247,7 +247,7 @@ class UnusualCalls:
                 name=key,
             )
 
-    def _sort_odd(self, parts: _Parts, key: str, value: Any) -> None:
+    def _sort_odd(self, parts: _Parts, key: str, value: object) -> None:
         if value is None:
             parts.same_keys = False
         elif isinstance(value, (str, bytes, bytearray)):
@@ -274,7 +274,7 @@ class UnusualCalls:
         else:
             self._refuse(key, value)
 
-    def _refuse(self, key: str, value: Any, why: str = "") -> None:
+    def _refuse(self, key: str, value: object, why: str = "") -> None:
         self._writer.bill.count(
             "unloggable",
             message=f"log({{{key!r}: …}}): found {type(value).__name__}, which is not a number, text or array of "
@@ -282,7 +282,7 @@ class UnusualCalls:
             name=key,
         )
 
-    def _row(self, values: Mapping[str, Any], parts: _Parts, clocks: list[int]) -> None:
+    def _row(self, values: Mapping[str, object], parts: _Parts, clocks: list[int]) -> None:
         writer, channel = self._writer, self._channel
         numbers = parts.numbers
         types = "".join(_PLAIN[type(number)] for number in numbers.values())
@@ -355,7 +355,7 @@ class UnusualCalls:
         return self._writer.append(lane, data, now())
 
 
-def _wrong_call(values: Any, declared: Mapping[str, Any], more: tuple[Any, ...]) -> str:
+def _wrong_call(values: object, declared: Mapping[str, object], more: tuple[object, ...]) -> str:
     """What to write instead of a call that log() cannot take."""
     if isinstance(values, str) and len(more) == 1:
         call, instead = f"log({values!r}, {more[0]!r:.40})", f"log({{{values!r}: {more[0]!r:.40}}}, env_step=5)"
@@ -383,7 +383,7 @@ _NUMPY_PACKS = frozenset(
 )
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(type(item) in _PLAIN or scalar_of(item) is not None for item in value)
     shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", ""))

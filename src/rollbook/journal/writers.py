@@ -110,5 +110,5 @@ def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
     return (content, "") if isinstance(content, dict) else (None, f"{path} holds no JSON object")
 
 
-def _int(value: Any, default: int) -> int:
+def _int(value: object, default: int) -> int:
     return value if type(value) is int else default

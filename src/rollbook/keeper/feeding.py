@@ -38,7 +38,7 @@ class Feeding:
         self._fed_at = -1e9
         self.changed_at = -1e9
 
-    def use(self, specs: Sequence[Any], x: str) -> None:
+    def use(self, specs: Sequence[object], x: str) -> None:
         """From now on these sinks, objects or entries of the plan; those made so far are closed."""
         self.close(ended=False)
         self._specs, self._x = specs, x

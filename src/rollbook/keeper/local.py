@@ -28,7 +28,7 @@ class LocalSinks:
     def __init__(
         self,
         run_folder: str | os.PathLike[str],
-        specs: Sequence[Any],
+        specs: Sequence[object],
         say: Callable[[str, str], object] | None = None,
     ) -> None:
         self._run_folder, self._specs = os.fspath(run_folder), list(specs)

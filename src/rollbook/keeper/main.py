@@ -82,7 +82,7 @@ class Keeper:
     def __init__(
         self,
         run_folder: str | os.PathLike[str],
-        sinks: Sequence[Any] = (),
+        sinks: Sequence[object] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
         seal_command: Sequence[str] | None = None,

@@ -13,10 +13,6 @@ from rollbook.files import read_json, try_lock
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
 
 

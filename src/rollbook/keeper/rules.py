@@ -67,7 +67,7 @@ class Rules:
     def __init__(
         self,
         run_folder: str,
-        specs: Sequence[Mapping[str, Any]],
+        specs: Sequence[Mapping[str, object]],
         *,
         disregard: Callable[[str], object] = lambda writer: None,
         clock: Callable[[], float] = time.monotonic,
@@ -426,7 +426,7 @@ class _AlertWriter:
         self._disregard(writer.id)
         self._writer, self._attempt = writer, attempt
 
-    def record(self, table: str, columns: Mapping[str, Any], **clocks: Any) -> int:
+    def record(self, table: str, columns: Mapping[str, object], **clocks: object) -> int:
         """One row of a table."""
         from rollbook.clocks import UNKNOWN
 

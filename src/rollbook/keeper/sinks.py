@@ -36,7 +36,7 @@ class Sinks:
     def __init__(
         self,
         run_folder: str,
-        specs: Sequence[Any],
+        specs: Sequence[object],
         *,
         x: str = "",
         clock: Callable[[], float] = time.monotonic,
@@ -189,7 +189,7 @@ class _Thread(threading.Thread):
         self._wake.set()
 
 
-def _build_with_site(spec: Any, inline: bool) -> tuple[Sink | Callable[[], Sink], float | None]:
+def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Sink], float | None]:
     """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
     try:
         return build(spec, inline=inline)

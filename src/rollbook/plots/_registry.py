@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.plots._picture import Picture
@@ -78,7 +77,7 @@ def options_of(name: str) -> frozenset[str]:
 
 
 def draw(
-    name: str, data: Any, *, theme: str = "light", size: tuple[float, float] | None = None, **options: Any
+    name: str, data: object, *, theme: str = "light", size: tuple[float, float] | None = None, **options: object
 ) -> Picture:
     """A picture of ready-made data.
 
@@ -100,7 +99,7 @@ def draw(
                 f"{option}=: the chart {name!r} takes no such option.{did_you_mean(option, sorted(known))}"
             )
 
-    def paint(figure: Any, style: Any) -> None:
+    def paint(figure: object, style: object) -> None:
         function(figure, data, style, **options)
 
     text: Callable[[int, int, bool], str] | None = None

@@ -43,7 +43,7 @@ def card(title: str, told: str, *parts: str) -> str:
 
 
 def grid(
-    rows: Sequence[Mapping[str, Any]], *, sparks: Mapping[str, Sequence[str]] | None = None, most: int = _MOST_ROWS
+    rows: Sequence[Mapping[str, object]], *, sparks: Mapping[str, Sequence[str]] | None = None, most: int = _MOST_ROWS
 ) -> str:
     """Rows as a table.
 
@@ -140,7 +140,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):

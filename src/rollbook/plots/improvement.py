@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.plots import intervals
 from rollbook.plots._shapes import Bars
 from rollbook.plots._style import Style
@@ -11,6 +9,6 @@ from rollbook.plots._style import Style
 __all__ = ["draw"]
 
 
-def draw(figure: Any, data: Bars, style: Style) -> None:
+def draw(figure: object, data: Bars, style: Style) -> None:
     """Draw a row a pair on an axis from 0 to 1; the broken line says that neither is better."""
     intervals.draw(figure, data, style)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.plots import profiles
 from rollbook.plots._shapes import Panel
 from rollbook.plots._style import Style
@@ -11,6 +9,6 @@ from rollbook.plots._style import Style
 __all__ = ["draw"]
 
 
-def draw(figure: Any, data: Panel, style: Style) -> None:
+def draw(figure: object, data: Panel, style: Style) -> None:
     """Draw shares of items from 0 to 1."""
     profiles.draw(figure, data, style)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.plots._shapes import Stack
 from rollbook.plots._stacked import draw_stack
 from rollbook.plots._style import Style
@@ -11,7 +9,7 @@ from rollbook.plots._style import Style
 __all__ = ["draw"]
 
 
-def draw(figure: Any, data: Stack, style: Style, *, share: bool = False) -> None:
+def draw(figure: object, data: Stack, style: Style, *, share: bool = False) -> None:
     """Draw the components of the return.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from rollbook.plots import Picture
 from rollbook.plots._style import css
@@ -56,7 +55,7 @@ class Page:
         if items:
             self._parts.append(f"<ul>{items}</ul>")
 
-    def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+    def table(self, rows: Sequence[Mapping[str, object]], columns: Sequence[str] | None = None) -> None:
         """Rows as a table; numbers stand to the right."""
         if not rows:
             return

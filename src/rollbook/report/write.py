@@ -32,7 +32,7 @@ def write(
     metric: str | Sequence[str] | None = None,
     by: str | None = None,
     x: str | None = None,
-    **comparison: Any,
+    **comparison: object,
 ) -> str:
     """Write one page about a run or several, with its pictures and style inside; returns the path.
 
@@ -159,10 +159,10 @@ def _flat(values: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
     return list(leaves(values, prefix))[:200]
 
 
-def _word(value: Any) -> Any:
+def _word(value: object) -> Any:
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
 
 
-def _when(moment: Any = None) -> str:
+def _when(moment: object = None) -> str:
     seconds = moment if isinstance(moment, (int, float)) else time.time()
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

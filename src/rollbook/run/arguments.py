@@ -39,7 +39,7 @@ _DEVICES = frozenset(
 )
 
 
-def check_option(what: str, value: Any, choices: Sequence[str]) -> None:
+def check_option(what: str, value: object, choices: Sequence[str]) -> None:
     """One of `choices`.
 
     Raises:
@@ -49,7 +49,7 @@ def check_option(what: str, value: Any, choices: Sequence[str]) -> None:
         raise UnknownOption(f"{what}={value!r} is not one of the choices.{did_you_mean(str(value), list(choices))}")
 
 
-def check_name(what: str, name: Any) -> str:
+def check_name(what: str, name: object) -> str:
     """A name that can be a folder's on every system, and that a terminal shows as it is.
 
     Raises:
@@ -104,7 +104,7 @@ def check_seed(seed: Any) -> int | None:
     return number
 
 
-def check_tags(tags: Any) -> list[str]:
+def check_tags(tags: object) -> list[str]:
     """Tags as texts.
 
     Raises:
@@ -115,7 +115,7 @@ def check_tags(tags: Any) -> list[str]:
     return [str(tag) for tag in tags]
 
 
-def check_clock_list(clocks: Any) -> list[Any]:
+def check_clock_list(clocks: object) -> list[Any]:
     """The names of clocks as a list; see `clocks.check_clock_names` for the names themselves.
 
     Raises:
@@ -126,7 +126,7 @@ def check_clock_list(clocks: Any) -> list[Any]:
     return list(clocks)
 
 
-def check_total(total: Any, clocks: Iterable[str]) -> dict[str, int]:
+def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
     """How far a run will go, by clock.
 
     Raises:
@@ -161,7 +161,7 @@ class Plan:
         self.kept, self.local, self.rules = kept, local, rules
 
 
-def plan_of(sinks: Sequence[Any], rules: Sequence[Any] | None = None) -> Plan:
+def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> Plan:
     """Sort the sinks of a run, and see that there are its rules.
 
     Raises:
@@ -223,7 +223,7 @@ def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if hasattr(value, "__fspath__"):
         return os.fsdecode(value)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():

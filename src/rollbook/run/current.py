@@ -75,7 +75,7 @@ def current_verb(verb: str) -> Any:
     if run is not None:
         return getattr(run, verb)
 
-    def nothing(*_args: Any, **_kwargs: Any) -> None:
+    def nothing(*_args: object, **_kwargs: object) -> None:
         _no_run.count(
             "no_run",
             message=f"rollbook.{verb}() was called and no run is open; nothing was kept. Call rollbook.init() first",

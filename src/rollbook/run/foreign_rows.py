@@ -56,7 +56,7 @@ class ForeignRows:
         self._places: dict[str, int] = {}
         run.on_finish(lambda status: self.close())
 
-    def write(self, rows: Any, table: str, source: str) -> int:
+    def write(self, rows: object, table: str, source: str) -> int:
         """See `Run.write_rows`."""
         with self._lock:
             remaining = enumerate(_each(rows))
@@ -120,7 +120,7 @@ class ForeignRows:
         last["frames"] = int(last["there"]) + max(0, behind)
         return 0, last
 
-    def _go_on(self, remaining: Iterator[tuple[int, Any]], table: str, source: str, begun: Mapping[str, Any]) -> int:
+    def _go_on(self, remaining: Iterator[tuple[int, object]], table: str, source: str, begun: Mapping[str, Any]) -> int:
         """Write what is missing of a batch that was begun."""
         start, rows = int(begun["start"]), int(begun["rows"])
         _pass_over(remaining, start, source)
@@ -221,7 +221,7 @@ class ForeignRows:
         except OverflowError:
             return float("inf") if number > 0 else float("-inf")
 
-    def _clocks(self, given: Mapping[str, Any], names: tuple[str, ...]) -> tuple[list[int], dict[str, Any]]:
+    def _clocks(self, given: Mapping[str, object], names: tuple[str, ...]) -> tuple[list[int], dict[str, Any]]:
         """All clocks of a row, and what was no reading of one as values `clock/<name>`."""
         readings, refused = [UNKNOWN] * len(names), {}
         for name, value in given.items():
@@ -257,7 +257,7 @@ class ForeignRows:
                 payload["clocks"][place] = UNKNOWN  # else it would stand for rows that do not know it
         self._frame(payload)
 
-    def _frame(self, payload: Mapping[str, Any]) -> None:
+    def _frame(self, payload: Mapping[str, object]) -> None:
         if not self._own_writer().frame(payload):
             raise BadInput(
                 "write_rows(): a batch could not be written; run.bill() says why. Nothing of it is lost in the source: "
@@ -288,7 +288,7 @@ class _Group:
         self.clocks: list[list[int]] = []
         self.columns: dict[str, list[Any]] = {}
 
-    def add(self, moment: int, clocks: list[int], cells: Mapping[str, Any]) -> None:
+    def add(self, moment: int, clocks: list[int], cells: Mapping[str, object]) -> None:
         """One row more; it has the keys of the others."""
         self.times.append(moment)
         self.clocks.append(clocks)
@@ -333,7 +333,7 @@ class _Nanoseconds(int):
     """A time that is exact to the nanosecond."""
 
 
-def _nanoseconds(moment: Any) -> int:
+def _nanoseconds(moment: object) -> int:
     """Unix nanoseconds of what a row gives as its time.
 
     Raises:
@@ -359,7 +359,7 @@ def _nanoseconds(moment: Any) -> int:
     return whole
 
 
-def _pass_over(remaining: Iterator[tuple[int, Any]], rows: int, source: str) -> None:
+def _pass_over(remaining: Iterator[tuple[int, object]], rows: int, source: str) -> None:
     passed = sum(1 for _row in islice(remaining, rows))
     if passed < rows:
         raise BadInput(

@@ -34,7 +34,7 @@ def start(
     writer: Writer,
     plan: Plan | None,
     keeper: str,
-    native_config: Any = None,
+    native_config: object = None,
     must: bool = False,
 ) -> Run:
     """The run of a writer that is open: starts its keeper (main writers with a plan also sinks) and its own thread."""

@@ -40,13 +40,13 @@ def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
     return page
 
 
-def home_is_here(page: Mapping[str, Any]) -> bool:
+def home_is_here(page: Mapping[str, object]) -> bool:
     """Whether the process that pickled the run was on this host: then its folder is gone, and not somewhere else."""
     home = page.get("home")
     return isinstance(home, dict) and liveness.same_place(home)
 
 
-def folder_here(folder: str, nonce: str, page: Mapping[str, Any]) -> tuple[str, bool]:
+def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[str, bool]:
     """Where this host's writers of a run write.
 
     Args:
@@ -78,7 +78,7 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, Any]) -> tuple[str, 
     raise raised or OSError(f"no folder for a part of run {page.get('id')} on this host: others are in its place")
 
 
-def _places(page: Mapping[str, Any]) -> Iterator[str]:
+def _places(page: Mapping[str, object]) -> Iterator[str]:
     """Where a part may lie: below this host's own root, and where that cannot be, among temporary files."""
     name = f"{page['name']}-{page['id']}"
     yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR", "runs")), str(page["project"]), name)

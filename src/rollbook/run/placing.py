@@ -14,7 +14,7 @@ from rollbook.remote import begin, check_remote, end, origin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Literal
 
     from rollbook.bill import Bill
     from rollbook.shapes import RunJson
@@ -26,7 +26,7 @@ _PATIENCE = 8.0
 """How long a look at the place may take, and for how long a call is tried again where there is no answer."""
 
 
-def asked_place(remote: Any) -> str | Literal[False] | None:
+def asked_place(remote: object) -> str | Literal[False] | None:
     """The address that the caller or $ROLLBOOK_REMOTE asks for; False for nowhere, None if nobody says.
 
     Raises:

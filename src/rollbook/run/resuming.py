@@ -118,6 +118,6 @@ def last_time(folder: str, about: RunJson) -> int:
     return last + 1 if last else 0
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """A finite number of a file, 0 for anything else."""
     return value if isinstance(value, (int, float)) and abs(value) < 2**63 else 0

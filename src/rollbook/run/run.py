@@ -138,7 +138,7 @@ class Run(Scope):
         scope.clock(**clocks)
         return scope
 
-    def _resolve_checkpoint(self, at: Any) -> tuple[str, dict[str, int]]:
+    def _resolve_checkpoint(self, at: object) -> tuple[str, dict[str, int]]:
         identity, clocks = getattr(at, "id", None), getattr(at, "clocks", None)
         if identity is not None and clocks is not None:
             return str(identity), dict(clocks)
@@ -198,15 +198,15 @@ class Run(Scope):
 
     def save_checkpoint(
         self,
-        state: Any = None,
+        state: object = None,
         *,
         score: float | None = None,
         write: Callable[[Path], None] | None = None,
         path: str | os.PathLike[str] | None = None,
         keep: int | None = None,
         higher_is_better: bool = True,
-        rng: bool | Mapping[str, Any] = True,
-        **clocks: Any,
+        rng: bool | Mapping[str, object] = True,
+        **clocks: object,
     ) -> Checkpoint:
         """Save a checkpoint atomically and note exactly where in the run it was made.
 
@@ -249,7 +249,7 @@ class Run(Scope):
         which: str = "last",
         *,
         random_states: bool = True,
-        generators: Mapping[str, Any] | None = None,
+        generators: Mapping[str, object] | None = None,
         weights_only: bool = True,
     ) -> Restored | None:
         """Go back to a checkpoint: the run continues from there, and what came after it is abandoned (hidden, kept).
@@ -308,7 +308,7 @@ class Run(Scope):
     def _set_clocks(self, clocks: dict[str, int]) -> None:
         self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]
 
-    def write_rows(self, rows: Any, *, table: str = "metrics", source: str = "") -> int:
+    def write_rows(self, rows: object, *, table: str = "metrics", source: str = "") -> int:
         """Write rows that were made elsewhere, in order, each with its own clocks and its own time.
 
         For importers and for logs that were kept in another form; `log` and `record` are for what happens now. Rows are

@@ -73,7 +73,7 @@ class Scope:
 
     def log(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[str, object],
         *,
         env_step: int | None = None,
         gradient_step: int | None = None,
@@ -81,7 +81,7 @@ class Scope:
         episode: int | None = None,
         policy_version: int | None = None,
         step: int | None = None,
-        **declared: Any,
+        **declared: object,
     ) -> None:
         """Append one row: `run.log({"loss": 0.3, "lr": 1e-3}, env_step=2048)`.
 
@@ -142,19 +142,19 @@ class Scope:
         names = self.run.writer.clocks
         return {name: value for name, value in zip(names, self._channel.current, strict=True) if value != UNKNOWN}
 
-    def clock(self, **clocks: Any) -> None:
+    def clock(self, **clocks: object) -> None:
         """Set the current clocks; later rows carry them unless they bring their own."""
         self._guard(lambda: self._unusual.take_declared(clocks))
 
     def record(
         self,
         table: str,
-        columns: Mapping[str, Any],
+        columns: Mapping[str, object],
         n: int = 1,
         *,
-        clock_columns: Mapping[str, Any] | None = None,
-        time_column: Any = None,
-        **clocks: Any,
+        clock_columns: Mapping[str, object] | None = None,
+        time_column: object = None,
+        **clocks: object,
     ) -> int:
         """Append n rows to a table as one frame.
 
@@ -194,7 +194,7 @@ class Scope:
             self.run.writer.failed("record", err)
             return 0
 
-    def _columns(self, table: str, columns: Mapping[str, Any], n: int) -> dict[str, Any]:
+    def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
         """`columns` as they can be stored: those that have n values."""
         if n == 1:
             return {
@@ -218,7 +218,7 @@ class Scope:
 
     # -- write now
 
-    def log_many(self, columns: Mapping[str, Any], **clocks: Any) -> None:
+    def log_many(self, columns: Mapping[str, object], **clocks: object) -> None:
         """Append T rows in one call: {key: array of T}, each clock a number or an array of T.
 
         Args:
@@ -226,7 +226,7 @@ class Scope:
         """
         self._guard(lambda: self._log_many(columns, clocks))
 
-    def _log_many(self, columns: Mapping[str, Any], clocks: Mapping[str, Any]) -> None:
+    def _log_many(self, columns: Mapping[str, object], clocks: Mapping[str, object]) -> None:
         prefix = self._channel.prefix
         cells = {f"{prefix}{key}": _host_column(column) for key, column in columns.items()}
         lengths = {len(column) for column in cells.values()}
@@ -284,7 +284,7 @@ class Scope:
         full = f"{self._channel.prefix}{key}"
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
 
-    def _binned(self, key: str, values: Any) -> dict[str, Any]:
+    def _binned(self, key: str, values: object) -> dict[str, Any]:
         try:
             return histogram_columns(values)
         except (TypeError, ValueError) as err:
@@ -295,15 +295,15 @@ class Scope:
                 "or a rollbook.values.Histogram"
             ) from None
 
-    def log_image(self, key: str, image: Any, **clocks: Any) -> None:
+    def log_image(self, key: str, image: object, **clocks: object) -> None:
         """Keep a picture: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1]."""
         self._guard(lambda: self.run.media.log_image(self, f"{self._channel.prefix}{key}", image, **clocks))
 
-    def log_video(self, key: str, frames: Any, fps: float = 30.0, **clocks: Any) -> None:
+    def log_video(self, key: str, frames: object, fps: float = 30.0, **clocks: object) -> None:
         """Keep a film: frames of [time, height, width, channels], uint8, or floats in [0, 1]."""
         self._guard(lambda: self.run.media.log_video(self, f"{self._channel.prefix}{key}", frames, fps=fps, **clocks))
 
-    def log_figure(self, key: str, figure: Any, **clocks: Any) -> None:
+    def log_figure(self, key: str, figure: object, **clocks: object) -> None:
         """Keep a matplotlib figure as a picture. The figure stays open."""
         self._guard(lambda: self.run.media.log_figure(self, f"{self._channel.prefix}{key}", figure, **clocks))
 
@@ -320,7 +320,7 @@ class Scope:
         columns.setdefault("episode_id", f"{self.run.writer.id}-{os.urandom(4).hex()}")
         return self.record("episodes", columns, **clocks)
 
-    def log_samples(self, items: Any, ids: Any = None, group: Any = None, **columns: Any) -> LoggedSamples:
+    def log_samples(self, items: object, ids: object = None, group: object = None, **columns: object) -> LoggedSamples:
         """Append one row per item of a batch, with any per-item columns; `.new` says which items were never seen
         before.
         """
@@ -329,7 +329,7 @@ class Scope:
 
     # -- store, then log
 
-    def store(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    def store(self, values: Mapping[str, object] | None = None, /, **more: object) -> None:
         """Keep values for the next `dump`, and write each at once, raw, under its key. Clocks may be among the
         arguments.
         """
@@ -416,7 +416,7 @@ class Scope:
         scope: Scope = self.run.open_scope(f"{self._channel.prefix}{name}", at)
         return scope
 
-    def _guard(self, work: Callable[..., Any], *arguments: Any) -> None:
+    def _guard(self, work: Callable[..., object], *arguments: object) -> None:
         try:
             work(*arguments)
         except LoggingFailed:
@@ -433,7 +433,7 @@ class Scope:
         return f"<Scope {self.name!r} of {self.run!r}>"
 
 
-def _length(cells: Any) -> int | None:
+def _length(cells: object) -> int | None:
     """How many rows a column has; None for a single value, which stands for all of them."""
     if cells is None or isinstance(cells, (str, bytes, int, float)):
         return None
@@ -448,7 +448,7 @@ def _is_one(value: Any) -> bool:
     return isinstance(value, list) or (hasattr(value, "__array_interface__") and value.shape[:1] == (1,))
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     if isinstance(value, (list, tuple, range)):
         return True
     shape = getattr(value, "shape", None)

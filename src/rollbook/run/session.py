@@ -66,23 +66,23 @@ def init(
     name: str | None = None,
     *,
     seed: int | None = None,
-    config: Any = None,
+    config: object = None,
     group: str | None = None,
     job_type: str | None = None,
     tags: Iterable[str] = (),
     notes: str = "",
     parent: str | Run | None = None,
-    forked_from: Any = None,
+    forked_from: object = None,
     total: Mapping[str, int] | None = None,
     clocks: Iterable[str] = (),
     dir: str | os.PathLike[str] | None = None,
-    sinks: Sequence[Any] = DEFAULT,
+    sinks: Sequence[object] = DEFAULT,
     resume: str = "never",
     run_id: str | None = None,
     keeper: str = "process",
     strict: bool = False,
     private: bool | None = None,
-    rules: Sequence[Any] | None = None,
+    rules: Sequence[object] | None = None,
     remote: str | bool | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
@@ -347,7 +347,7 @@ def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
     return unpickle_scope, (folder, nonce, scope.scope_name, scope._channel.at, page)
 
 
-def unpickle_run(folder: str, nonce: str, page: Mapping[str, Any] | None = None) -> Run:
+def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = None) -> Run:
     """A writer of the same run in this process; one per process, however often it is unpickled.
 
     The nonce decides what is the same run. A host that does not see its folder keeps a part of it in its own root.
@@ -383,12 +383,12 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, Any] | None = None)
     return run
 
 
-def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, Any] | None = None) -> Scope:
+def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, object] | None = None) -> Scope:
     """See `unpickle_run`."""
     return unpickle_run(folder, nonce, page).open_scope(name, at or None)
 
 
-def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, Any]) -> None:
+def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
     remote = page.get("remote")
     if remote:
         return  # its keeper ships it, and who reads sees one run
@@ -476,7 +476,7 @@ def _version() -> str:
     return __version__
 
 
-def _say_what_is_hidden(config: Mapping[str, Any]) -> None:
+def _say_what_is_hidden(config: Mapping[str, object]) -> None:
     """What was hidden is said once for each run, and is no failure under strict=True either."""
     from rollbook.capture.origin.config import hidden_places
 
@@ -496,7 +496,7 @@ def _is_private(private: bool | None) -> bool:
     return os.environ.get("ROLLBOOK_PRIVATE", "") not in ("", "0") if private is None else private
 
 
-def _plain_config(config: Any) -> tuple[dict[str, Any], list[str]]:
+def _plain_config(config: object) -> tuple[dict[str, Any], list[str]]:
     if config is None:
         return {}, []
     from rollbook.capture.origin.config import plain
@@ -504,7 +504,7 @@ def _plain_config(config: Any) -> tuple[dict[str, Any], list[str]]:
     return plain(config)
 
 
-def _fork_origin(origin: Any) -> Any:
+def _fork_origin(origin: object) -> Any:
     identity = getattr(origin, "id", None)
     if identity is None:
         return origin if isinstance(origin, (str, dict, list)) else repr(origin)

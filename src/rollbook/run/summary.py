@@ -27,7 +27,7 @@ class SummaryWords:
         self._words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
         self._begun, self._others_stamp = time.time_ns(), 0
 
-    def unsaid(self, summary: Mapping[str, Any]) -> list[str]:
+    def unsaid(self, summary: Mapping[str, object]) -> list[str]:
         """The keys of which no mark says what stands there now: something deep inside of them was changed."""
         return [key for key in summary if key not in self._said or repr(self._said[key]) != repr(summary[key])]
 

@@ -13,11 +13,11 @@ __all__ = ["Watched"]
 class Watched(dict):  # type: ignore[type-arg]
     """A dict that tells when it was changed."""
 
-    def __init__(self, values: Mapping[str, Any], changed: Callable[[str], None]) -> None:
+    def __init__(self, values: Mapping[str, object], changed: Callable[[str], None]) -> None:
         super().__init__(values)
         self._changed = changed
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         super().__setitem__(key, value)
         self._changed(key)
 
@@ -25,18 +25,18 @@ class Watched(dict):  # type: ignore[type-arg]
         super().__delitem__(key)
         self._changed(key)
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
+    def update(self, *args: object, **kwargs: object) -> None:
         """As a dict's; each key tells."""
         for key, value in dict(*args, **kwargs).items():
             self[key] = value
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: object = None) -> Any:
         """As a dict's; tells if the key is new."""
         if key not in self:
             self[key] = default
         return self[key]
 
-    def pop(self, key: str, *default: Any) -> Any:
+    def pop(self, key: str, *default: object) -> Any:
         """As a dict's."""
         value = super().pop(key, *default)
         self._changed(key)
@@ -53,7 +53,7 @@ class Watched(dict):  # type: ignore[type-arg]
         for key in list(self):
             del self[key]
 
-    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
+    def __ior__(self, other: object) -> Self:  # type: ignore[misc]
         self.update(other)
         return self
 

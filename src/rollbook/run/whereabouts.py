@@ -40,7 +40,7 @@ def whereabouts() -> dict[str, Any]:
     return places
 
 
-def _in_ray(ray: Any, context: Any) -> dict[str, Any]:
+def _in_ray(ray: object, context: Any) -> dict[str, Any]:
     told = {"node": context.get_node_id(), "job": context.get_job_id()}
     mode = getattr(getattr(context, "worker", None), "mode", None)
     if mode is not None and mode != getattr(ray, "WORKER_MODE", mode):

@@ -45,7 +45,7 @@ def picture_of(
     x: str | None,
     chart: str,
     theme: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> Picture:
     """See `RunSet.plot`."""
     chart_named(chart, "runs")
@@ -130,7 +130,7 @@ def _go_along(names: Sequence[str]) -> str:
     return f"Divide the runs as {own} does: {', '.join(others[:4])}{more}."
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     return value if value is None or isinstance(value, (int, float, str)) else str(value)
 
 

@@ -16,7 +16,7 @@ from rollbook.storage.columns import strings
 __all__ = ["holds"]
 
 
-def holds(text: str, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+def holds(text: str, rows: Sequence[Mapping[str, object]]) -> list[bool]:
     """For which of these runs a condition is true. Where a run has nothing to compare, it is not.
 
     Raises:
@@ -46,7 +46,7 @@ def holds(text: str, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 def _columns(
-    names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, Any]]
+    names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, object]]
 ) -> tuple[pa.Table, str, list[str]]:
     """The named fields as flat columns, SQL that gives them their dotted names again, and which became text."""
     arrays: list[pa.Array] = []
@@ -75,7 +75,7 @@ def _columns(
     return table, ", ".join(f"{_packed(inner)} as {_quoted(name)}" for name, inner in tree.items()), mixed
 
 
-def _packed(tree: Any) -> str:
+def _packed(tree: object) -> str:
     if not isinstance(tree, dict):
         return str(tree)
     return "struct_pack(" + ", ".join(f"{_quoted(name)} := {_packed(inner)}" for name, inner in tree.items()) + ")"

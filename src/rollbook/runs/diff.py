@@ -76,7 +76,7 @@ class Diff(Sequence[Difference]):
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
-def diff(rows: Sequence[Mapping[str, Any]], metric: str | None, score: Any) -> Diff:
+def diff(rows: Sequence[Mapping[str, object]], metric: str | None, score: object) -> Diff:
     """See `RunSet.diff`."""
     facts = [dict(_facts(row)) for row in rows]
     names = dict.fromkeys(name for each in facts for name in each)
@@ -101,7 +101,7 @@ def _explained(association: Association | None, nothing: float) -> float:
     return nothing if association is None or association.explained is None else association.explained
 
 
-def _facts(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
+def _facts(row: Mapping[str, object]) -> Iterator[tuple[tuple[str, str], str]]:
     """((kind, name), value as text) of everything that a run says of how it came about."""
     try:
         about = manifest.read(str(row["path"]))
@@ -126,13 +126,13 @@ def _facts(row: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     yield ("machine", "host"), _text(about.get("host"))
 
 
-def _at(config: Any, name: str) -> Any:
+def _at(config: object, name: str) -> Any:
     value = config
     for part in name.split(".")[1:]:
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
     return text if len(text) <= 200 else text[:199] + "…"

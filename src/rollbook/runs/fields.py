@@ -22,7 +22,7 @@ FIELDS = (
 _NESTED = ("config", "summary", "total")
 
 
-def value_at(row: Mapping[str, Any], name: str) -> Any:
+def value_at(row: Mapping[str, object], name: str) -> Any:
     """The value at a dotted name; None where the way there ends. A key that contains dots itself is found too."""
     if name in row:
         return row[name]
@@ -53,7 +53,7 @@ def values_at(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
         return [value_at(row, name) for row in rows]
 
 
-def leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+def leaves(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
     """The dotted names below a nested mapping with their values; lists are values."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
@@ -62,7 +62,7 @@ def leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield prefix, value
 
 
-def field_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Every name that some run has a value for, the fixed fields first."""
     names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
     known: set[tuple[str, ...]] = set()  # most runs of a folder have the same flat fields
@@ -79,7 +79,7 @@ def field_names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(names)
 
 
-def check_field(name: str, rows: Sequence[Mapping[str, Any]], asked: str) -> None:
+def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:
     """See to it that a name means something among these runs.
 
     Raises:
@@ -97,18 +97,18 @@ def check_field(name: str, rows: Sequence[Mapping[str, Any]], asked: str) -> Non
     raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r}.{hint}{quoted}")
 
 
-def _has(row: Mapping[str, Any], name: str) -> bool:
+def _has(row: Mapping[str, object], name: str) -> bool:
     return value_at(row, name) is not None or _mentions(row, name)
 
 
-def _mentions(row: Mapping[str, Any], name: str) -> bool:
+def _mentions(row: Mapping[str, object], name: str) -> bool:
     """Whether the way to a name exists, even if its value is None."""
     first, _, rest = name.partition(".")
     inner = row.get(first)
     return isinstance(inner, Mapping) and (rest in inner or (bool(rest) and _mentions(inner, rest)))
 
 
-def column_of(values: Sequence[Any]) -> tuple[pa.Array, bool]:
+def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
     """An Arrow column of what runs have under one name, and whether it had to become text.
 
     Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.

@@ -84,10 +84,10 @@ def comparison_of(
     metric: str,
     by: str,
     *,
-    score: Any,
+    score: object,
     x: str | None,
     task: str | None,
-    normalise: Any,
+    normalise: object,
     statistic: str | None,
     plan: str | None,
     delta: float | None,
@@ -162,7 +162,7 @@ def plans_below(root: str) -> list[dict[str, Any]]:
     return plans
 
 
-def _study(data: Mapping[str, Any]) -> compare.Study:
+def _study(data: Mapping[str, object]) -> compare.Study:
     return compare.Study.from_data(data)
 
 

@@ -79,8 +79,8 @@ class Answers(Sequence[Answer]):
 
 
 def map_runs(
-    rows: Sequence[Mapping[str, Any]],
-    function: Callable[[Any], Any],
+    rows: Sequence[Mapping[str, object]],
+    function: Callable[[Any], object],
     *,
     on: str,
     workers: int | None,
@@ -123,7 +123,7 @@ def map_runs(
     return Answers(answers)
 
 
-def _call(function: Callable[[Any], Any], path: str) -> Any:
+def _call(function: Callable[[Any], object], path: str) -> Any:
     from rollbook.book.book import Book
 
     return function(Book(path))
@@ -132,7 +132,7 @@ def _call(function: Callable[[Any], Any], path: str) -> Any:
 class _Local:
     """Threads or processes of this host, no more calls under way than workers."""
 
-    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+    def __init__(self, function: Callable[[Any], object], workers: int) -> None:
         self._function, self._workers = function, workers
         self._pool: Executor = self._make(workers)
         self._alone: dict[int, Executor] = {}
@@ -197,7 +197,7 @@ class _Processes(_Local):
 class _Ray:
     """Tasks of a Ray cluster; they read the runs' folders, so all nodes have to see them."""
 
-    def __init__(self, function: Callable[[Any], Any], workers: int) -> None:
+    def __init__(self, function: Callable[[Any], object], workers: int) -> None:
         self._ray = _ray("runs.map(on='ray')")
         self._task = self._ray.remote(max_retries=0)(_call)
         self._function = self._ray.put(function)
@@ -226,7 +226,7 @@ class _Ray:
 _ENGINES: dict[str, Any] = {"threads": _Local, "processes": _Processes, "ray": _Ray}
 
 
-def to_ray(rows: Sequence[Mapping[str, Any]], table: str) -> Any:
+def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> Any:
     """See `RunSet.to_ray`."""
     _ray("runs.to_ray()")
     import ray.data

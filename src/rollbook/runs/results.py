@@ -64,7 +64,7 @@ def _score_of_function(how: Callable[..., Any], key: str) -> Score:
     )
 
 
-def score_named(how: Any, key: str) -> Score:
+def score_named(how: object, key: str) -> Score:
     """The function that makes one number of a metric's rows.
 
     Args:
@@ -105,7 +105,7 @@ def score_named(how: Any, key: str) -> Score:
     return over_last_part
 
 
-def scores_of(rows: Sequence[Row], key: str, how: Any, x: str | None = None) -> list[float | None]:
+def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[float | None]:
     """One number a run; None where it has no finite value of the key.
 
     Raises:
@@ -115,7 +115,7 @@ def scores_of(rows: Sequence[Row], key: str, how: Any, x: str | None = None) -> 
 
 
 def placed_scores_of(
-    rows: Sequence[Row], key: str, how: Any, x: str | None = None
+    rows: Sequence[Row], key: str, how: object, x: str | None = None
 ) -> list[tuple[float | None, tuple[str, float, float] | None]]:
     """`scores_of`, each with where its finite values lie: (axis, first, last), None where there are none."""
     score = score_named(how, key)
@@ -139,7 +139,7 @@ def _number(series: Series | None, score: Score) -> float | None:
 
 
 def series_of(
-    rows: Sequence[Row], keys: Sequence[str], *, x: str | None = None, **more: Any
+    rows: Sequence[Row], keys: Sequence[str], *, x: str | None = None, **more: object
 ) -> dict[str, dict[str, Series]]:
     """See `RunSet.series`."""
     return taken_of(rows, keys, lambda series: series, x=x, **more)
@@ -184,7 +184,7 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
             raise
 
 
-def _unknown(key: str, rows: Sequence[Row], known: Mapping[str, Any]) -> UnknownKey:
+def _unknown(key: str, rows: Sequence[Row], known: Mapping[str, object]) -> UnknownKey:
     return UnknownKey(f"none of the {len(rows)} runs has a key {key!r}.{did_you_mean(key, list(known))}")
 
 
@@ -209,7 +209,7 @@ def metrics_of(rows: Sequence[Row], keys: Sequence[str] | None, *, x: str | None
 def run_table(
     rows: Sequence[Row],
     columns: Sequence[str] | None,
-    metrics: Mapping[str, Any] | Sequence[str] | None,
+    metrics: Mapping[str, object] | Sequence[str] | None,
     *,
     x: str | None,
 ) -> pa.Table:
@@ -235,11 +235,11 @@ def _usual_columns(rows: Sequence[Row]) -> list[str]:
     return [*_USUAL, *named]
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _wanted(metrics: Mapping[str, Any] | Sequence[str] | None) -> dict[str, list[Any]]:
+def _wanted(metrics: Mapping[str, object] | Sequence[str] | None) -> dict[str, list[Any]]:
     if metrics is None:
         return {}
     if isinstance(metrics, str):

@@ -45,7 +45,7 @@ class RunSet(Sequence["Book"]):
       as_of: of runs in a place, when the catalogue that they are taken from was made (unix seconds); else None.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], root: str = "", problems: Sequence[str] = ()) -> None:
+    def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
         self._rows, self.root, self.problems = list(rows), root, list(problems)
         self.as_of: float | None = None
 
@@ -131,7 +131,7 @@ class RunSet(Sequence["Book"]):
             raise RunNotFound(f"last(): there are no runs below {self.root}")
         return _book(max(self._rows, key=_created))
 
-    def one(self, name: str | None = None, *, newest: bool = False, **fields: Any) -> Book:
+    def one(self, name: str | None = None, *, newest: bool = False, **fields: object) -> Book:
         """The only run that fits, or the newest of those that do.
 
         Args:
@@ -183,7 +183,7 @@ class RunSet(Sequence["Book"]):
             return [max(self._rows, key=_created)] if self._rows else []
         return rows or [row for row in self._rows if row["project"] == name]
 
-    def _some(self, rows: Sequence[Mapping[str, Any]]) -> RunSet:
+    def _some(self, rows: Sequence[Mapping[str, object]]) -> RunSet:
         some = RunSet(rows, self.root, self.problems)
         some.as_of = self.as_of
         return some
@@ -194,7 +194,7 @@ class RunSet(Sequence["Book"]):
     def table(
         self,
         columns: Sequence[str] | None = None,
-        metrics: Mapping[str, Any] | Sequence[str] | None = None,
+        metrics: Mapping[str, object] | Sequence[str] | None = None,
         *,
         x: str | None = None,
     ) -> pa.Table:
@@ -227,7 +227,7 @@ class RunSet(Sequence["Book"]):
         points: int | None = None,
         start: float | None = None,
         stop: float | None = None,
-        attempts: Any = "effective",
+        attempts: object = "effective",
     ) -> dict[str, dict[str, Series]]:
         """Keys of every run along an axis; each run is read once, whatever the number of keys.
 
@@ -244,7 +244,7 @@ class RunSet(Sequence["Book"]):
         return series_of(self._rows, [keys] if isinstance(keys, str) else list(keys), x=x, points=points, start=start,
                          stop=stop, attempts=attempts)  # fmt: skip
 
-    def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any) -> pa.Table:
+    def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: object) -> pa.Table:
         """Rows of metrics of all runs, one under the other, with the run's id in the column `run`; see `Book.metrics`.
 
         Raises:
@@ -272,7 +272,7 @@ class RunSet(Sequence["Book"]):
     @suggesting
     def map(
         self,
-        function: Callable[[Book], Any],
+        function: Callable[[Book], object],
         *,
         on: str = "threads",
         workers: int | None = None,
@@ -315,7 +315,7 @@ class RunSet(Sequence["Book"]):
         return to_ray(self._rows, table)
 
     @suggesting
-    def diff(self, metric: str | None = None, score: Any = "mean of the last 10%") -> Diff:
+    def diff(self, metric: str | None = None, score: object = "mean of the last 10%") -> Diff:
         """What differs between the runs: configuration, code, packages and machine.
 
         Args:
@@ -336,9 +336,9 @@ class RunSet(Sequence["Book"]):
         points: int = 200,
         seed: int = 0,
         task: str | None = None,
-        normalise: Any = None,
+        normalise: object = None,
         whole_curve: bool = False,
-        **alignment: Any,
+        **alignment: object,
     ) -> Curves:
         """A key of groups of runs along an axis: centre, interval and n at each point.
 
@@ -383,10 +383,10 @@ class RunSet(Sequence["Book"]):
         metric: str,
         by: str,
         *,
-        score: Any = "mean of the last 10%",
+        score: object = "mean of the last 10%",
         x: str | None = None,
         task: str | None = None,
-        normalise: Any = None,
+        normalise: object = None,
         statistic: str | None = None,
         plan: str | None = None,
         delta: float | None = None,
@@ -436,7 +436,7 @@ class RunSet(Sequence["Book"]):
         x: str | None = None,
         chart: str = "curves",
         theme: str = "light",
-        **options: Any,
+        **options: object,
     ) -> Picture:
         """A picture of the runs.
 
@@ -457,22 +457,22 @@ class RunSet(Sequence["Book"]):
         return picture_of(self._rows, self.root, key, by=by, x=x, chart=chart, theme=theme, options=options)
 
 
-def _book(row: Mapping[str, Any]) -> Book:
+def _book(row: Mapping[str, object]) -> Book:
     from rollbook.book.book import Book
 
     return Book(str(row["path"]))
 
 
-def _created(row: Mapping[str, Any]) -> float:
+def _created(row: Mapping[str, object]) -> float:
     created = row.get("created")
     return float(created) if isinstance(created, (int, float)) else 0.0
 
 
-def _is_named(row: Mapping[str, Any], name: str) -> bool:
+def _is_named(row: Mapping[str, object], name: str) -> bool:
     return name in (row["id"], row["name"], f"{row['project']}/{row['name']}", f"{row['name']}-{row['id']}")
 
 
-def _fits(held: Any, wanted: Any) -> bool:
+def _fits(held: object, wanted: object) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(held, Mapping) and all(_fits(held.get(name), value) for name, value in wanted.items())
     return bool(held == wanted)

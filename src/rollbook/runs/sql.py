@@ -27,13 +27,13 @@ NDArray = npt.NDArray[Any]
 _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed", "status": "status"}
 
 
-def ask(rows: Sequence[Mapping[str, Any]], query: str) -> Any:
+def ask(rows: Sequence[Mapping[str, object]], query: str) -> Any:
     """See `RunSet.sql`."""
     names = dict.fromkeys([*TABLES, *(name for row in rows for name in table_names(str(row["path"]))), "runs"])
     return Database(lambda table: scan_of_table(_table(rows, table, query)), "").sql(query, names)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], table: str, query: str) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.Table:
     if table == "runs":
         return run_table(rows, None, None, x=None)
     tables, owners = [], []
@@ -50,7 +50,7 @@ def _table(rows: Sequence[Mapping[str, Any]], table: str, query: str) -> pa.Tabl
     return _with_its_run(rows, join_tables(tables), np.concatenate(owners))
 
 
-def _with_its_run(rows: Sequence[Mapping[str, Any]], table: pa.Table, owners: NDArray) -> pa.Table:
+def _with_its_run(rows: Sequence[Mapping[str, object]], table: pa.Table, owners: NDArray) -> pa.Table:
     """The table with what is known of the run of each row in front; its own columns win where names clash."""
     fields = {**_BESIDE, **{name: name for name in field_names(rows) if name.startswith("config.")}}
     fields = {name: field for name, field in fields.items() if name not in table.column_names}

@@ -72,7 +72,7 @@ class SealPass:
         self.sealed = SealedRanges(run)
         self._fills: dict[str, Fills] = {}
 
-    def attempt(self, work: Callable[..., T], *arguments: Any) -> T | None:
+    def attempt(self, work: Callable[..., T], *arguments: object) -> T | None:
         """What work gives; None and a problem if a file is damaged, None alone if it is gone."""
         try:
             return work(*arguments)

@@ -111,7 +111,7 @@ class FileSink:
         """A token that `_recall` can go back to."""
         return None
 
-    def _recall(self, token: Any) -> None:
+    def _recall(self, token: object) -> None:
         """Go back to `token`."""
 
     def _reread(self) -> None:

@@ -82,18 +82,18 @@ def are_files(specs: Sequence[Any]) -> bool:
     return all(known) and all(hasattr(_REGISTRY.load(spec["name"]), "position") for spec in specs)
 
 
-def without_live(sinks: Sequence[Any] | None) -> list[Any]:
+def without_live(sinks: Sequence[object] | None) -> list[Any]:
     """Of sinks as `init` takes them those that do not draw; `QUIET` for None."""
     asked = QUIET if sinks is None else sinks
     return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
 
 
-def fact(name: str, attribute: str, default: Any) -> Any:
+def fact(name: str, attribute: str, default: object) -> Any:
     """What the class of a sink says of itself; see the top of this file."""
     return getattr(_REGISTRY.load(name), attribute, default)
 
 
-def make(name: str, **options: Any) -> Sink:
+def make(name: str, **options: object) -> Sink:
     """The sink of that name, with the filters that belong in front of it. Any process can do this from JSON data.
 
     Args:
@@ -127,7 +127,7 @@ def make(name: str, **options: Any) -> Sink:
     return _filtered(sink, wanted)
 
 
-def check(name: str, options: Mapping[str, Any] | None = None) -> None:
+def check(name: str, options: Mapping[str, object] | None = None) -> None:
     """Raise what `make` would raise, without touching a service.
 
     Loads the sink's module only if there are options to look at.
@@ -154,7 +154,7 @@ def check(name: str, options: Mapping[str, Any] | None = None) -> None:
         installed(package, extra=extra, why=f"the sink {name!r}")
 
 
-def _filtered(sink: Sink, wanted: Sequence[Any]) -> Sink:
+def _filtered(sink: Sink, wanted: Sequence[object]) -> Sink:
     if not wanted:
         return sink
     from rollbook import filters

@@ -22,7 +22,7 @@ def as_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def flat_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def flat_config(config: Mapping[str, object]) -> dict[str, Any]:
     """The leaves of a configuration by path: numbers, truth values and text as they are, everything else as text."""
     flat: dict[str, Any] = {}
     for key, value in flatten(config):

@@ -182,7 +182,7 @@ def _path(group: str, part: int) -> str:
     return f"{FOLDER}/{group}.csv" if part == 1 else f"{FOLDER}/{group}.{part}.csv"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

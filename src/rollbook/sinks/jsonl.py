@@ -71,7 +71,7 @@ def _number(value: float) -> float | int | str:
     return whole_number(value)
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> Any:
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value

@@ -38,12 +38,12 @@ class NeptuneLogger:
         without it: no index.
     """
 
-    def __init__(self, experiment: Any, prefix: str | None = None, index_name: str | None = None) -> None:
+    def __init__(self, experiment: object, prefix: str | None = None, index_name: str | None = None) -> None:
         self._experiment = experiment
         self._prefix = prefix
         self._index_name = index_name
 
-    def write(self, values: Mapping[str, Any]) -> None:
+    def write(self, values: Mapping[str, object]) -> None:
         """Send these values. None is left out; what is no number goes as text. `values` stays as it is."""
         index = None if self._index_name is None else values.get(self._index_name)
         number = None if index is None else scalar_of(index)
@@ -76,7 +76,7 @@ class Neptune:
 
     def __init__(
         self,
-        experiment: Any = None,
+        experiment: object = None,
         *,
         project: str | None = None,
         mode: str | None = None,
@@ -155,7 +155,7 @@ class Neptune:
             return
 
 
-def send(experiment: Any, name: str, value: Any, index: float | None, time: float | None = None) -> None:
+def send(experiment: Any, name: str, value: object, index: float | None, time: float | None = None) -> None:
     """One value to an experiment of the old client or a run of today's.
 
     Args:
@@ -177,7 +177,7 @@ def send(experiment: Any, name: str, value: Any, index: float | None, time: floa
     experiment[name].append(sent, step=index, **more)
 
 
-def _offers(experiment: Any, method: str) -> bool:
+def _offers(experiment: object, method: str) -> bool:
     """Whether an experiment has a method of the old client. Today's runs raise something of their own when asked."""
     try:
         return callable(getattr(experiment, method))

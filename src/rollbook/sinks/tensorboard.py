@@ -112,7 +112,7 @@ class TensorBoard(FileSink):
                 self._beside = max(self._beside, step)
             yield self._path, messages.framed(messages.event(row.time, step, values))
 
-    def _value(self, key: str, value: Any) -> Any:
+    def _value(self, key: str, value: object) -> Any:
         messages = self._messages
         if isinstance(value, (float, int)):
             return messages.scalar(utf8(key), as_float32(value))

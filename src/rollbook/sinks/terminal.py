@@ -173,7 +173,7 @@ def _said(notes: Sequence[tuple[str, str]]) -> list[str]:
     return [*said[:MOST_NOTES], f"note: and {more} lines more"] if more > 1 else said
 
 
-def _holds_unicode(stream: Any) -> bool:
+def _holds_unicode(stream: object) -> bool:
     encoding = str(getattr(stream, "encoding", None) or "ascii").lower().replace("-", "").replace("_", "")
     return encoding.startswith("utf")
 

@@ -82,7 +82,7 @@ class Text(FileSink):
                 text = self._entry(row, name, values)
                 yield _path(component), text.encode("utf-8", "backslashreplace")
 
-    def _entry(self, row: Row, component: str, values: Mapping[str, Any]) -> str:
+    def _entry(self, row: Row, component: str, values: Mapping[str, object]) -> str:
         start = f"{component}/" if component else ""
         stamp = f"[{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(row.time))}][INFO]"
         clocks = ", ".join(f"{clock} {reading}" for clock, reading in row.clocks.items())

@@ -45,7 +45,7 @@ class Wandb:
         project: str | None = None,
         entity: str | None = None,
         mode: str | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         self._options = {"project": project, "entity": entity, "mode": mode}
         self._settings = dict(settings or {})
@@ -97,7 +97,7 @@ class Wandb:
         if run is not None:
             run.finish()
 
-    def _shown(self, value: Any) -> Any:
+    def _shown(self, value: object) -> Any:
         if isinstance(value, Histogram):
             edges, counts = value.edges, value.counts
             join = -(-len(counts) // MOST_BINS)

@@ -84,5 +84,5 @@ def scores_of_tasks(scores: ArrayLike | Sequence[ArrayLike], what: str = "scores
     return list(array.T)
 
 
-def _parts(scores: Sequence[Any]) -> Sequence[Any]:
+def _parts(scores: Sequence[object]) -> Sequence[Any]:
     return scores

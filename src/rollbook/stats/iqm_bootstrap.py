@@ -286,7 +286,7 @@ class _Sorted:
         # Every count is too large by `low`; over all steps that adds up to the range.
         return np.asarray(units[-1] * float(high) - units[0] * float(low) - np.diff(units) @ inside)
 
-    def _by_windows(self, layer: _Layer, points: slice, counts_VB: Counts, places: Any, between: Floats) -> Floats:
+    def _by_windows(self, layer: _Layer, points: slice, counts_VB: Counts, places: object, between: Floats) -> Floats:
         """The same from the two windows and what lies between them."""
         size, cut, (a0, a1), (b0, b1) = self.size, self.cut, self.low, self.high
         most = np.int16(size)

@@ -545,7 +545,7 @@ def seeds_needed(
     return SeedRange(seeds(centre + quartile), seeds(centre - quartile))
 
 
-def _known(cls: type, data: Mapping[str, Any], what: str) -> dict[str, Any]:
+def _known(cls: type, data: Mapping[str, object], what: str) -> dict[str, Any]:
     _check_format(data, what)
     names = {f.name for f in fields(cls)}
     unknown = [key for key in data if key not in names and key != "format"]
@@ -554,7 +554,7 @@ def _known(cls: type, data: Mapping[str, Any], what: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key in names}
 
 
-def _check_format(data: Mapping[str, Any], what: str) -> None:
+def _check_format(data: Mapping[str, object], what: str) -> None:
     if data.get("format", _FORMAT) != _FORMAT:
         raise BadInput(f"This {what} has the format {data['format']}; this version reads {_FORMAT}. Update rollbook.")
 

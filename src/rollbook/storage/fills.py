@@ -45,11 +45,11 @@ class Fills:
                     rows.append((int(target), int(seq), str(key), value))
         return rows
 
-    def add(self, writer: str, lane: int, seq: int, key: str, value: Any) -> None:
+    def add(self, writer: str, lane: int, seq: int, key: str, value: object) -> None:
         """One value. The first one for a place stays."""
         self._values.setdefault((writer, lane, key), {}).setdefault(seq, value)
 
-    def add_frame(self, writer: str, lane: int, payload: Mapping[str, Any]) -> None:
+    def add_frame(self, writer: str, lane: int, payload: Mapping[str, object]) -> None:
         """What a fill frame of `lane` brings; nothing if it is odd."""
         try:
             rows = self.rows_of(payload, lane)

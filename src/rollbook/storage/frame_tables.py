@@ -84,7 +84,7 @@ class FrameTables:
         self._groups: dict[tuple[str, str], _Group] = {}
         self.problems: list[str] = []
 
-    def add(self, seq: int, time_ns: int, payload: Mapping[str, Any]) -> None:
+    def add(self, seq: int, time_ns: int, payload: Mapping[str, object]) -> None:
         """One frame, in order of seq."""
         try:
             name = group_of(payload)
@@ -122,7 +122,7 @@ class _Group:
         self._own_clocks: dict[str, list[tuple[int, NDArray]]] = {}
         self._columns: dict[str, list[Any]] = {}
 
-    def add(self, seq: int, time_ns: int, payload: Mapping[str, Any], n: int, columns: Mapping[str, Any]) -> None:
+    def add(self, seq: int, time_ns: int, payload: Mapping[str, Any], n: int, columns: Mapping[str, object]) -> None:
         """n rows. Raises before anything is kept if the frame is odd."""
         clocks = _readings(payload.get("clocks"), len(self._info.clocks))
         own_times = None
@@ -284,7 +284,7 @@ def _mark(payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
     return 1, {"mark": [str(payload["mark"])], "keys": [keys], "payload": [json.dumps(rest, default=repr)]}
 
 
-def _fill(payload: Mapping[str, Any], lane: int) -> tuple[int, Mapping[str, Any]] | None:
+def _fill(payload: Mapping[str, object], lane: int) -> tuple[int, Mapping[str, Any]] | None:
     rows = Fills.rows_of(payload, lane)
     if not rows:
         return None
@@ -292,7 +292,7 @@ def _fill(payload: Mapping[str, Any], lane: int) -> tuple[int, Mapping[str, Any]
     return len(rows), {"to_lane": list(lanes), "to_seq": list(seqs), **long_cells(list(keys), values)}
 
 
-def _readings(given: Any, n: int) -> list[int]:
+def _readings(given: object, n: int) -> list[int]:
     """n clock readings, whatever a frame holds."""
     readings = given if isinstance(given, list) else []
     if len(readings) == n and all(type(cell) is int and UNKNOWN <= cell < 2**63 for cell in readings):
@@ -301,7 +301,7 @@ def _readings(given: Any, n: int) -> list[int]:
     return clean + [UNKNOWN] * (n - len(clean))
 
 
-def _names(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+def _names(payload: Mapping[str, object]) -> Mapping[str, Any]:
     own = payload.get("clock_columns")
     return own if isinstance(own, Mapping) else {}
 
@@ -311,7 +311,7 @@ def _spread(cells: NDArray, lengths: NDArray) -> NDArray:
     return np.repeat(cells, lengths)
 
 
-def _cells(columns: Mapping[str, Any], name: str, n: int) -> Any:
+def _cells(columns: Mapping[str, object], name: str, n: int) -> Any:
     value = columns[name]
     if isinstance(value, RawArray) and value.shape and value.shape[0] == n:
         return value

@@ -39,7 +39,7 @@ class History:
       chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
     """
 
-    def __init__(self, run: Mapping[str, Any], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
+    def __init__(self, run: Mapping[str, object], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
         entries: dict[int, Mapping[str, Any]] = {}
         attempts = run.get("attempts")
         for entry in attempts if isinstance(attempts, list) else ():

@@ -18,7 +18,7 @@ STALE_SECONDS = 60.0
 """A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this."""
 
 
-def derived(run: str, about: Mapping[str, Any]) -> str:
+def derived(run: str, about: Mapping[str, object]) -> str:
     """running, finished, killed, crashed or stale; or part: what a host keeps that does not see the run's own folder.
 
     "running" becomes "crashed" if the main writer is known to be dead, "stale" if it cannot be judged from here and
@@ -38,7 +38,7 @@ def derived(run: str, about: Mapping[str, Any]) -> str:
     return "running" if alive else "crashed"
 
 
-def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
+def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, Any] | None:
     """writer.json of the newest attempt's main writer; the run's own page has most of it if the folder is gone."""
     entry = manifest.newest(about)
     name = str(entry.get("writer") or "")
@@ -54,7 +54,7 @@ def _main_writer(run: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**about, **entry} if "pid" in entry else None
 
 
-def quiet_seconds(run: str, about: Mapping[str, Any]) -> float:
+def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
     """Seconds since anything was heard of the run."""
     heard = 0.0
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rollbook.protocols import Row, RunInfo, Sink
 from rollbook.testing.rows import fill, final, saved, some_run, training_rows
@@ -147,7 +147,7 @@ class _Placed(_Kept):
     def position(self) -> dict[str, int]:
         return {"file": 3}
 
-    def truncate(self, position: Any) -> None:
+    def truncate(self, position: object) -> None:
         return None
 
 

@@ -12,13 +12,13 @@ from rollbook.values.known import KINDS, kind_of
 __all__ = ["KIND_CHECKS", "check_kind"]
 
 
-def check_kind(value: Any) -> None:
+def check_kind(value: object) -> None:
     """Run every check of `KIND_CHECKS` with a value of the kind."""
     for check in KIND_CHECKS.values():
         check(value)
 
 
-def is_listed_with_a_table(value: Any) -> None:
+def is_listed_with_a_table(value: object) -> None:
     """Its class is in `KINDS`, and its table is one that sinks get rows of."""
     known = kind_of(value)
     if known is None:
@@ -28,7 +28,7 @@ def is_listed_with_a_table(value: Any) -> None:
         raise AssertionError(f"its table {known[1].table!r} is not one that sinks get rows of")
 
 
-def comes_back_from_its_row(value: Any) -> None:
+def comes_back_from_its_row(value: object) -> None:
     """The row of its table says the very value under its key, also after a way through JSON."""
     known = kind_of(value)
     assert known is not None
@@ -39,7 +39,7 @@ def comes_back_from_its_row(value: Any) -> None:
             raise AssertionError(f"{value!r} came back as {said!r}")
 
 
-def can_be_compared_and_shown(value: Any) -> None:
+def can_be_compared_and_shown(value: object) -> None:
     """Equal to another one of the same fields, and its `repr` names them: errors and tests show it."""
     known = kind_of(value)
     assert known is not None

@@ -20,12 +20,12 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "__array_interface__") and value.ndim > 0 and value.dtype.kind in _RAW_KINDS
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether `value` is a tensor with a graph behind it, as torch's are."""
     return hasattr(value, "detach")
 
 
-def without_graph(value: Any) -> Any:
+def without_graph(value: object) -> Any:
     """A tensor that keeps no graph alive, where it lies; anything else as it is."""
     return value.detach() if hasattr(value, "detach") else value
 
@@ -45,7 +45,7 @@ def host_tensor(value: Any) -> Any:
     return value.numpy() if hasattr(value, "numpy") and not hasattr(value, "__array__") else value
 
 
-def host_array(value: Any) -> NDArray[Any]:
+def host_array(value: object) -> NDArray[Any]:
     """`value` (an array, a tensor on any device, nested lists, a number) as a numpy array in host memory.
 
     Shares memory with what lies there already. Waits for the device if there is one.

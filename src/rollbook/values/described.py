@@ -20,13 +20,13 @@ class Described(Walk):
 
     deepest = 8
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         """See `Walk`."""
         if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
             return f"{value.__module__}.{value.__qualname__}"
         return text_of(value)
 
-    def refused(self, value: Any, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> Any:
         """See `Walk`."""
         return text_of(value)
 
@@ -41,7 +41,7 @@ class JsonData(Walk):
     def __init__(self) -> None:
         self.odd: Any = None
 
-    def atom(self, value: Any, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> Any:
         """See `Walk`."""
         if isinstance(value, float) and not math.isfinite(value):
             return None
@@ -51,7 +51,7 @@ class JsonData(Walk):
         """See `Walk`."""
         return self.value(array.tolist(), place, above)
 
-    def refused(self, value: Any, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> Any:
         """See `Walk`."""
         self.odd = value if self.odd is None else self.odd
         return repr(value)
@@ -61,6 +61,6 @@ described = Described()
 """A configuration as plain data; see the class."""
 
 
-def json_data(value: Any) -> Any:
+def json_data(value: object) -> Any:
     """A value as strict JSON data; see `JsonData`."""
     return JsonData()(value)

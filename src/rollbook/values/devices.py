@@ -18,12 +18,12 @@ __all__ = ["copy_on_device", "elements", "fetch", "is_deferred", "is_tracer", "n
 _ASYNC_MODULES = ("jax", "jaxlib", "cupy")
 
 
-def is_tracer(value: Any) -> bool:
+def is_tracer(value: object) -> bool:
     """Whether `value` is a stand-in that a JAX transformation passes around: it has no number."""
     return any(kind.__name__.endswith("Tracer") and kind.__module__.startswith("jax") for kind in type(value).__mro__)
 
 
-def is_deferred(value: Any) -> bool:
+def is_deferred(value: object) -> bool:
     """Whether reading `value` now would wait for a device.
 
     True for arrays whose `device` is no host memory, and for JAX and CuPy arrays wherever they are (their results are
@@ -40,7 +40,7 @@ def is_deferred(value: Any) -> bool:
     return not str(kind).lower().startswith(("cpu", "meta"))
 
 
-def copy_on_device(value: Any) -> Any:
+def copy_on_device(value: object) -> Any:
     """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
     value = without_graph(value)
     for name in ("clone", "copy"):
@@ -50,7 +50,7 @@ def copy_on_device(value: Any) -> Any:
     return value
 
 
-def nbytes(value: Any) -> int:
+def nbytes(value: object) -> int:
     """How much device memory the copy holds, as far as it says."""
     try:
         size = getattr(value, "nbytes", None)
@@ -61,7 +61,7 @@ def nbytes(value: Any) -> int:
         return 8
 
 
-def fetch(values: Sequence[Any]) -> list[Any]:
+def fetch(values: Sequence[object]) -> list[Any]:
     """The contents of device values, in order, as Python numbers or host arrays; None where one could not be had.
 
     One-element torch tensors of one device and type come over together, in one transfer.

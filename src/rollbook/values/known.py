@@ -39,16 +39,16 @@ class Kind:
     ) -> None:
         self.type, self.columns, self.table, self.says = type, dict(columns), table, dict(says or {})
 
-    def fields(self, value: Any) -> dict[str, Any]:
+    def fields(self, value: object) -> dict[str, Any]:
         """The fields of a value as plain data."""
         cells = {name: getattr(value, name) for name in self.columns}
         return {name: list(cell) if isinstance(cell, tuple) else cell for name, cell in cells.items()}
 
-    def cells(self, key: str, value: Any) -> dict[str, Any]:
+    def cells(self, key: str, value: object) -> dict[str, Any]:
         """The row of its table that a value becomes."""
         return {"key": key, **self.says, **self.fields(value)}
 
-    def value(self, fields: Mapping[str, Any]) -> Any:
+    def value(self, fields: Mapping[str, object]) -> Any:
         """The value whose fields these are; others are passed over.
 
         Raises:
@@ -77,7 +77,7 @@ for _word, _kind in KINDS.items():
     _kind.table = _kind.table or _word
 
 
-def kind_of(value: Any) -> tuple[str, Kind] | None:
+def kind_of(value: object) -> tuple[str, Kind] | None:
     """(word, kind) of a value, None for numbers, texts and everything else."""
     made = type(value)
     for word, kind in KINDS.items():

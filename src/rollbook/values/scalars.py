@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["flatten", "parsed", "scalar_of"]
 
 
-def flatten(values: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The leaves of nested mappings with their names joined by "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
 
     A mapping that contains itself ends at the second meeting (its `repr` becomes the leaf).
@@ -32,7 +32,7 @@ def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> 
             yield from _flatten(value, f"{key}/", above)
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: object) -> bool:
     try:
         if not (hasattr(value, "items") and hasattr(value, "keys")):
             return False
@@ -81,7 +81,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
     return None
 
 
-def parsed(text: str, words: Mapping[str, Any]) -> Any:
+def parsed(text: str, words: Mapping[str, object]) -> Any:
     """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
     if text in words:
         return words[text]

@@ -44,14 +44,14 @@ class _Storing(Walk):
         del above
         return array.tolist() if place or not array.ndim else array.copy()
 
-    def refused(self, value: Any, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> Any:
         raise _Refused
 
 
 _store = _Storing()
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """`value` as plain data or as a numpy array of its own, or UNSTORABLE, as a whole, if some part is."""
     try:
         return _store(value)

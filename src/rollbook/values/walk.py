@@ -44,11 +44,11 @@ class Walk:
 
     deepest = 12
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         """`value` as plain data. Raises what `refused` raises, and what the value's own accessors do."""
         return self.value(value, (), ())
 
-    def value(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def value(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         """One part; `above` holds the `id` of each container around it."""
         if type(value) in ATOMS:
             return self.atom(value, place)
@@ -81,27 +81,27 @@ class Walk:
             return self.value(value.tolist(), place, above)
         return self.rest(value, place, above)
 
-    def parts(self, value: Any) -> Iterable[tuple[Any, Any]] | None:
+    def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
         """The named values that `value` is made of, None if it is not: mappings and named tuples."""
         fields = getattr(value, "_fields", None)
         if fields is not None and isinstance(value, tuple):
             return zip(fields, value, strict=True)
         return value.items() if hasattr(value, "items") and hasattr(value, "keys") else None
 
-    def atom(self, value: Any, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> Any:
         """None, a Python number, text or bytes."""
         del place
         return value
 
-    def key(self, name: Any) -> Any:
+    def key(self, name: object) -> Any:
         """The name of a part of a mapping."""
         return str(name)
 
-    def mapping(self, parts: Iterable[tuple[Any, Any]], place: Place, above: tuple[int, ...]) -> Any:
+    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> Any:
         """Named values."""
         return {self.key(name): self.value(inner, (place, name), above) for name, inner in parts}
 
-    def sequence(self, items: Iterable[Any], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
         """Values in a row, or in a set."""
         return [self.value(inner, (place, number), above) for number, inner in enumerate(items)]
 
@@ -110,17 +110,17 @@ class Walk:
         del place, above
         return array.tolist()
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         """Whatever is none of these."""
         del above
         return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, place)
 
-    def again(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def again(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         """A container inside of itself."""
         del above
         return self.refused(value, place)
 
-    def refused(self, value: Any, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> Any:
         """What has no plain form."""
         del place
         return repr_of(value)
@@ -177,12 +177,12 @@ def _item(value: Any, name: Any) -> Any:
         return f"<{type(err).__name__}>"
 
 
-def repr_of(value: Any, longest: int | None = None) -> str:
+def repr_of(value: object, longest: int | None = None) -> str:
     """`repr(value)` without memory addresses, so that it reads the same in every run; never raises for its own sake."""
     return _said(value, repr, longest)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """`str(value)` without memory addresses; never raises for its own sake."""
     return _said(value, str, None)
 

@@ -53,7 +53,7 @@ class Throttle:
         self._last: float | None = None
         weakref.finalize(self, self._held.release)
 
-    def offer(self, record: Any) -> bool:
+    def offer(self, record: object) -> bool:
         """Hand on `record` if it is due, else hold it in place of the one held before. Returns whether it passed."""
         now = self._clock()
         if self._time_delta and self._last is not None and now - self._last <= self._time_delta:

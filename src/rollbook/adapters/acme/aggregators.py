@@ -48,6 +48,6 @@ class Dispatcher(Logger):
             if flush is not None:
                 self._guard("flush", place, logger, flush)
 
-    def _guard(self, verb: str, place: int, logger: Logger, work: Callable[..., Any], *arguments: Any) -> None:
+    def _guard(self, verb: str, place: int, logger: Logger, work: Callable[..., object], *arguments: object) -> None:
         which = f"{type(logger).__name__}.{verb} (logger {place})"
         self._said.guard(which, which, work, *arguments)

@@ -65,7 +65,7 @@ class _Worker:
         self.dropped = 0
         self._thread: threading.Thread | None = None
 
-    def put(self, record: Any) -> None:
+    def put(self, record: object) -> None:
         with self._changed:
             if self._finished:
                 self.dropped += 1

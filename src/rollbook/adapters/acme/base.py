@@ -50,14 +50,14 @@ class NoOpLogger(Logger):
         """Do nothing."""
 
 
-def tensor_to_numpy(value: Any) -> Any:
+def tensor_to_numpy(value: object) -> Any:
     """The numpy array of a tensor (of torch, TensorFlow or JAX; one that requires grad too); else the value itself."""
     if is_tensor(value) or hasattr(value, "numpy") or type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
         return host_array(value)
     return value
 
 
-def to_numpy(values: Any) -> Any:
+def to_numpy(values: object) -> Any:
     """The same nested structure with tensors as numpy arrays. Always a new container; the order of keys is kept."""
     if isinstance(values, Mapping):
         items = {key: to_numpy(value) for key, value in values.items()}

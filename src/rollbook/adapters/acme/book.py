@@ -22,7 +22,7 @@ __all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
 _users = Users()
 
 
-def is_run(experiment: Any) -> bool:
+def is_run(experiment: object) -> bool:
     """Whether this is a Run or a Scope, and not a tracker of somebody else."""
     return offers(experiment, "log") and offers(experiment, "clocks_now")
 
@@ -50,14 +50,14 @@ class RollbookLogger(Logger):
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         label: str | None = "",
         *,
         steps_key: str | None = None,
         clocks: Mapping[str, str] | None = None,
         instance: int | None = None,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
     ) -> None:
         name = f"{label}_{instance}" if label and instance else label
         if project is not None:
@@ -92,7 +92,7 @@ class RollbookLogger(Logger):
         """Finish the run if one of its loggers opened it and this is the last of them to be closed."""
         _users.leave(self.run, self)
 
-    def _readings(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def _readings(self, record: Mapping[str, object]) -> dict[str, Any]:
         readings: dict[str, Any] = {}
         taken: set[str] = set()
         for clock, entries in self._entries.items():

@@ -126,7 +126,7 @@ class Counter:
             self._local.counts, self._local.cache = dict(state["counts"]), dict(state["cache"])
 
 
-def _front_of(counter: Any) -> str:
+def _front_of(counter: object) -> str:
     """What stands before a counter's own names in what it returns; Acme's counters do not say it themselves."""
     prefix = getattr(counter, "_prefix", "")
     return str(getattr(counter, "_front", f"{prefix}_" if prefix else ""))

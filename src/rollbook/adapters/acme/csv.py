@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from rollbook.adapters._table import GrowingTable
 from rollbook.adapters.acme._throttle import Throttle
@@ -143,5 +143,5 @@ class _CallersFile:
         self._file.flush()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return "" if value is None else str(value)

@@ -27,7 +27,7 @@ __all__ = ["make_default_logger", "make_logger"]
 
 
 def make_logger(
-    experiment: Any,
+    experiment: object,
     prefix: str | None = None,
     time_delta: float = 1.0,
     aggregate_regex: str | None = None,
@@ -35,8 +35,8 @@ def make_logger(
     smoothing_coeff: float = 0.99,
     *,
     compat: bool = False,
-    print_fn: Callable[[str], Any] = print,
-    run_options: Mapping[str, Any] | None = None,
+    print_fn: Callable[[str], object] = print,
+    run_options: Mapping[str, object] | None = None,
 ) -> Any:
     """The stack AggregateFilter -> NoneFilter -> SmoothingFilter -> TimeFilter -> terminal and tracker.
 
@@ -78,7 +78,7 @@ def make_logger(
     return logger if front is None else front.in_front_of(logger)
 
 
-def _tracker(experiment: Any, prefix: str | None) -> Any:
+def _tracker(experiment: object, prefix: str | None) -> Any:
     if not offers(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
         raise BadInput(
             f"make_logger() was given a {type(experiment).__name__} as its experiment, which is neither a rollbook run "
@@ -94,13 +94,13 @@ def make_default_logger(
     save_data: bool = True,
     time_delta: float = 1.0,
     asynchronous: bool = False,
-    print_fn: Callable[[str], Any] | None = None,
-    serialize_fn: Callable[[LoggingData], Any] | None = to_numpy,
+    print_fn: Callable[[str], object] | None = None,
+    serialize_fn: Callable[[LoggingData], object] | None = to_numpy,
     steps_key: str | None = None,
     *,
-    run: Any = None,
+    run: object = None,
     instance: int | None = None,
-    run_options: Mapping[str, Any] | None = None,
+    run_options: Mapping[str, object] | None = None,
 ) -> Logger:
     """The logger Acme's components make when none is given: terminal and CSV file, once every `time_delta` seconds.
 

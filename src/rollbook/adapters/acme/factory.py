@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rollbook.adapters.acme.aggregators import Dispatcher
 from rollbook.adapters.acme.base import Logger, to_numpy
@@ -31,12 +30,12 @@ class LoggerFactory:
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         *,
         time_delta: float | None = 1.0,
         save_data: bool = False,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
     ) -> None:
         self._run, self._time_delta, self._save_data = run, time_delta, save_data
         self._project, self._run_options = project, run_options

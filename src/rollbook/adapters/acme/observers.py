@@ -36,12 +36,12 @@ class EpisodeObserver:
         self._returns: dict[str, float] = {}
         self._last: Any = None
 
-    def observe_first(self, env: Any, timestep: Any) -> None:
+    def observe_first(self, env: object, timestep: object) -> None:
         """An episode begins."""
         del env
         self._begun, self._length, self._returns, self._last = self._clock(), 0, {}, timestep
 
-    def observe(self, env: Any, timestep: Any, action: Any) -> None:
+    def observe(self, env: object, timestep: Any, action: object) -> None:
         """A step of the environment was made."""
         del env, action
         self._length += 1
@@ -80,7 +80,7 @@ class EpisodeObserver:
         return columns
 
 
-def _elements(value: Any) -> list[tuple[str, float]]:
+def _elements(value: object) -> list[tuple[str, float]]:
     """The numbers of a nested structure of scalars and arrays, each with its name."""
     elements: list[tuple[str, float]] = []
     pairs = flatten(value) if isinstance(value, Mapping) else [("", value)]

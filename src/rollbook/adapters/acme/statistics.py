@@ -27,7 +27,7 @@ class RunningAverages:
         self._coeff = coeff
         self._series: dict[str, tuple[Any, float]] = {}
 
-    def next(self, key: str, value: Any) -> Any:
+    def next(self, key: str, value: object) -> Any:
         """The average of `key` after `value` (elementwise for arrays), or None if `value` cannot be averaged in."""
         number: Any = scalar_of(value)
         if number is None:
@@ -44,7 +44,7 @@ class RunningAverages:
         return self._series[key][0]
 
 
-def add_all(pile: Pile, value: Any) -> bool:
+def add_all(pile: Pile, value: object) -> bool:
     """Take a number, or every element of an array, onto a pile. False if it is neither."""
     number = scalar_of(value)
     if number is not None:
@@ -58,7 +58,7 @@ def add_all(pile: Pile, value: Any) -> bool:
     return True
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> Any:
     """`value` as an array of real numbers, or None."""
     if isinstance(value, (str, bytes, Mapping)):
         return None
@@ -71,7 +71,7 @@ def _array(value: Any) -> Any:
     return array if array.dtype.kind in "biuf" and array.size else None
 
 
-def _finite_array(value: Any) -> Any:
+def _finite_array(value: object) -> Any:
     array = _array(value)
     if array is None:
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
@@ -33,7 +32,7 @@ def _title(key: str) -> str:
     return key.replace("_", " ").title()
 
 
-def _value(value: Any, compat: bool) -> str:
+def _value(value: object, compat: bool) -> str:
     value = to_numpy(value)
     if compat:
         is_numpy_scalar = hasattr(value, "dtype") and not hasattr(value, "__setitem__")
@@ -60,7 +59,7 @@ class TerminalLogger(Logger):
     def __init__(
         self,
         label: str | None = "",
-        print_fn: Callable[[str], Any] = print,
+        print_fn: Callable[[str], object] = print,
         serialize_fn: Callable[[LoggingData], str] = serialize,
         time_delta: float = 0.0,
         *,

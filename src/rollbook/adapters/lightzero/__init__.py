@@ -11,7 +11,6 @@ Without LightZero, CollectorLog, EvaluatorLog, LearnerLog and BufferLog write th
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from rollbook._lazy import attach
 from rollbook.adapters.lightzero.bridge import recording
@@ -50,7 +49,7 @@ def build_logger(
     need_text: bool = True,
     text_level: int | str = "INFO",
     *,
-    run: Any = None,
+    run: object = None,
 ) -> tuple[TextLogger | None, EventWriter | None]:
     """DI-engine's `build_logger`: a text logger at `<path>/<name>_logger.txt` and a TensorBoard writer.
 

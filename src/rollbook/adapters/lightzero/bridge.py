@@ -35,13 +35,13 @@ _WHY = "rollbook.adapters.lightzero.recording"
 
 @contextmanager
 def recording(
-    run: Any = None,
+    run: object = None,
     *,
     save_evaluated: bool = True,
     keep_evaluated: int = 3,
     terminal: bool = True,
     compat: bool = False,
-    **options: Any,
+    **options: object,
 ) -> Iterator[Experiment]:
     """For the time of this block, LightZero and DI-engine write to a run, and its folder is the experiment's.
 
@@ -101,11 +101,11 @@ class _Patches:
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
+    def set(self, owner: object, name: str, value: object) -> None:
         self._before.append((owner, name, owner.__dict__[name]))
         setattr(owner, name, value)
 
-    def everywhere(self, what: Any, instead: Any) -> None:
+    def everywhere(self, what: object, instead: object) -> None:
         """Let `instead` stand for `what` under every name by which a module of theirs knows it."""
         for title, module in list(sys.modules.items()):
             if title.partition(".")[0] not in ("ding", "lzero", "zoo", "dizoo"):
@@ -158,7 +158,7 @@ def _load_modules() -> None:
 
 def _build_logger(experiment: Experiment) -> Callable[..., Any]:
     def build_logger(
-        path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True, text_level: Any = None
+        path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True, text_level: object = None
     ) -> tuple[Any, Any]:
         del path, text_level
         return (experiment.text(name or "default") if need_text else None), (experiment.events if need_tb else None)
@@ -205,11 +205,11 @@ def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
     gathered = _Gathered()
     slow = _Rarely()
 
-    def memory(train_iter: int, buffer: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+    def memory(train_iter: int, buffer: object, writer: object, *args: object, **kwargs: object) -> None:
         if writer is not None:
             slow(lambda: theirs_memory(train_iter, buffer, gathered, *args, **kwargs))
 
-    def run_time(train_iter: int, buffer: Any, writer: Any, *args: Any, **kwargs: Any) -> None:
+    def run_time(train_iter: int, buffer: object, writer: object, *args: object, **kwargs: object) -> None:
         if writer is None:
             return
         theirs_time(train_iter, buffer, gathered, *args, **kwargs)
@@ -234,7 +234,7 @@ class _Gathered:
         self.values: dict[str, Any] = {}
         self._native: dict[str, Any] = {}
 
-    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+    def add_scalar(self, tag: str, value: object, step: int | None = None, **_: object) -> None:
         del step
         self._native[tag] = value
         self.values[tag.removeprefix("Buffer/").removeprefix("Task_0/")] = value
@@ -250,7 +250,7 @@ class _Rarely:
     def __init__(self) -> None:
         self._not_before = 0.0
 
-    def __call__(self, work: Callable[[], Any]) -> None:
+    def __call__(self, work: Callable[[], object]) -> None:
         begun = time.monotonic()
         if begun < self._not_before:
             return

@@ -30,7 +30,7 @@ class BufferLog:
       instance_name: the component: names its folder, its keys and its tags.
     """
 
-    def __init__(self, run: Any = None, instance_name: str = "buffer") -> None:
+    def __init__(self, run: object = None, instance_name: str = "buffer") -> None:
         self.experiment: Experiment = experiment_of(run)
         self.instance_name = instance_name
         self._flows = dict.fromkeys(_FLOWS, 0)
@@ -55,7 +55,7 @@ class BufferLog:
         self.totals[flow] += int(n)
 
     def report(
-        self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: Any
+        self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: object
     ) -> dict[str, Any]:
         """Write the fields since the last report, and begin anew.
 

@@ -66,7 +66,7 @@ class CollectorBridge:
 
         return collect
 
-    def around_output(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def around_output(self, theirs: Callable[..., object]) -> Callable[..., Any]:
         """`_output_log`: their book-keeping goes on, our numbers are written."""
 
         @wraps(theirs)
@@ -102,7 +102,7 @@ class CollectorBridge:
             if log.pending:
                 log.report(self._experiment.counters("gradient_step", self._last_iter.get(instance, 0)))
 
-    def _take_totals(self, collector: Any, log: CollectorLog) -> None:
+    def _take_totals(self, collector: object, log: CollectorLog) -> None:
         """Their counters know the steps of episodes that are not over yet; ours know those of earlier lives."""
         for name in ("total_envstep_count", "total_train_sample_count", "total_episode_count"):
             counted = getattr(collector, f"_{name}", None)
@@ -125,7 +125,7 @@ class _Said:
         self._text = text
         self.scalars: dict[str, Any] = {}
 
-    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+    def add_scalar(self, tag: str, value: object, step: int | None = None, **_: object) -> None:
         del step
         self.scalars[tag.partition("/")[2]] = value
 

@@ -59,7 +59,7 @@ class CollectorLog:
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         instance_name: str = "collector",
         print_freq: int = 100,
         *,
@@ -93,11 +93,11 @@ class CollectorLog:
 
     def episode(
         self,
-        reward: Any,
+        reward: object,
         envstep: int,
         train_sample: int | None = None,
         seconds: float | None = None,
-        **more: Any,
+        **more: object,
     ) -> None:
         """An episode ended.
 
@@ -135,7 +135,7 @@ class CollectorLog:
         return bool(self._episodes) and train_iter - self._last_iter >= self.print_freq
 
     def report(
-        self, train_iter: int, envstep: int | None = None, more: Mapping[str, Any] | None = None
+        self, train_iter: int, envstep: int | None = None, more: Mapping[str, object] | None = None
     ) -> dict[str, Any]:
         """Write the fields of this stage, and begin the next.
 

@@ -46,7 +46,12 @@ def entry(name: str) -> Callable[..., Any]:
     """
 
     def call(
-        input_cfg: Any, seed: int = 0, *args: Any, run: Any = None, options: dict[str, Any] | None = None, **kwargs: Any
+        input_cfg: object,
+        seed: int = 0,
+        *args: object,
+        run: object = None,
+        options: dict[str, Any] | None = None,
+        **kwargs: object,
     ) -> Any:
         why = f"rollbook.adapters.lightzero.{name}"
         theirs = getattr(need("lzero.entry", extra="lightzero", why=why, also="LightZero"), name)

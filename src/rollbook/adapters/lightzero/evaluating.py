@@ -83,7 +83,7 @@ class EvaluatorBridge:
 
         return evaluate
 
-    def _save(self, engine: Any, log: EvaluatorLog, train_step: int, env_step: int) -> Any:
+    def _save(self, engine: object, log: EvaluatorLog, train_step: int, env_step: int) -> Any:
         """Save the model that was evaluated, if it is wanted or the best so far; of others the newest are kept."""
         mean = log.reward_mean()
         if not self._save_evaluated and not mean > log.best:
@@ -112,8 +112,8 @@ class _Watch:
         self._left = {i: n_episode // env_num + (i < n_episode % env_num) for i in range(env_num)}
         self.names: set[str] = set()
 
-    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(actions: Any) -> Any:
+    def around(self, step: Callable[..., object]) -> Callable[..., Any]:
+        def watched(actions: object) -> Any:
             timesteps = step(actions)
             try:
                 self._look(timesteps)
@@ -142,7 +142,7 @@ class _Watch:
             self._log.episode(_number(reward), steps, env_id, {name: _number(value) for name, value in info.items()})
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     """A 0-d or one-element array, tensor or number as a number."""
     number = scalar_of(value)
     return value if number is None else number
@@ -151,11 +151,11 @@ def _number(value: Any) -> Any:
 class _Said:
     """Stands for an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
 
-    def __init__(self, text: Any, events: Any) -> None:
+    def __init__(self, text: Any, events: object) -> None:
         self._text, self._events = text, events
         self.scalars: dict[str, Any] = {}
 
-    def add_scalar(self, tag: str, value: Any, step: int | None = None, **_: Any) -> None:
+    def add_scalar(self, tag: str, value: object, step: int | None = None, **_: object) -> None:
         del step
         self.scalars[tag.partition("/")[2]] = value
 

@@ -52,7 +52,7 @@ class EvaluatorLog:
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         instance_name: str = "evaluator",
         eval_freq: int = 1000,
         *,
@@ -96,7 +96,7 @@ class EvaluatorLog:
         finally:
             self._seconds = self._clock() - begun
 
-    def episode(self, reward: Any, envstep: int, env_id: int = 0, info: Mapping[str, Any] | None = None) -> None:
+    def episode(self, reward: object, envstep: int, env_id: int = 0, info: Mapping[str, object] | None = None) -> None:
         """An episode ended: writes its [INFO] line.
 
         Args:
@@ -123,9 +123,9 @@ class EvaluatorLog:
         self,
         train_iter: int,
         envstep: int | None = None,
-        checkpoint: Any = None,
-        save: Callable[[str], Any] | None = None,
-        more: Mapping[str, Any] | None = None,
+        checkpoint: object = None,
+        save: Callable[[str], object] | None = None,
+        more: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
         """Write the fields of this evaluation.
 

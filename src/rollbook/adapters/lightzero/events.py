@@ -138,7 +138,7 @@ class EventWriter:
         walltime: float | None = None,
         display_name: str = "",
         summary_description: str = "",
-        **_: Any,
+        **_: object,
     ) -> None:
         """One number of one tag."""
         del walltime, display_name, summary_description
@@ -157,7 +157,7 @@ class EventWriter:
     def add_scalars(
         self,
         main_tag: str,
-        tag_scalar_dict: Mapping[str, Any],
+        tag_scalar_dict: Mapping[str, object],
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
@@ -168,12 +168,12 @@ class EventWriter:
     def add_histogram(
         self,
         tag: str,
-        values: Any,
+        values: object,
         global_step: int | None = None,
-        bins: Any = "tensorflow",
+        bins: object = "tensorflow",
         walltime: float | None = None,
         max_bins: int | None = None,
-        **_: Any,
+        **_: object,
     ) -> None:
         """A distribution."""
         del bins, walltime, max_bins
@@ -204,7 +204,7 @@ class EventWriter:
     def add_video(
         self,
         tag: str,
-        vid_tensor: Any,
+        vid_tensor: object,
         global_step: int | None = None,
         fps: float = 4,
         walltime: float | None = None,
@@ -224,7 +224,12 @@ class EventWriter:
             self._run.log_video(key, frames, fps=float(fps), **{clock: step})
 
     def add_figure(
-        self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
+        self,
+        tag: str,
+        figure: object,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
     ) -> None:
         """A matplotlib figure (or each of a list) becomes a picture of the run."""
         del walltime
@@ -238,7 +243,7 @@ class EventWriter:
     def add_image(
         self,
         tag: str,
-        img_tensor: Any,
+        img_tensor: object,
         global_step: int | None = None,
         walltime: float | None = None,
         dataformats: str = "CHW",
@@ -291,9 +296,9 @@ class EventWriter:
         return self._more
 
 
-def _delegated(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+def _delegated(name: str, theirs: Callable[..., object]) -> Callable[..., Any]:
     @wraps(theirs)
-    def call(self: EventWriter, *args: Any, **kwargs: Any) -> Any:
+    def call(self: EventWriter, *args: object, **kwargs: object) -> Any:
         return getattr(self._others(), name)(*args, **kwargs)
 
     return call
@@ -309,12 +314,12 @@ def _add_other_verbs() -> None:
                 setattr(EventWriter, name, _delegated(name, theirs))
 
 
-def _binned(values: Any) -> Any:
+def _binned(values: object) -> Any:
     """A histogram of any array, made as `log_histogram` makes it; None if none of its numbers is finite."""
     return values if isinstance(values, Histogram) else histogram_of(host_array(values))
 
 
-def _films(tensor: Any, dataformats: str = "NTCHW") -> Any:
+def _films(tensor: object, dataformats: str = "NTCHW") -> Any:
     """[n, t, c, h, w] (or [t, c, h, w]), or its axes as `dataformats` names them, as n films [t, h, w, c]."""
 
     films = host_array(tensor)

@@ -38,7 +38,12 @@ class Experiment:
     """
 
     def __init__(
-        self, run: Any = None, *, terminal: bool = False, compat: bool = False, options: Mapping[str, Any] | None = None
+        self,
+        run: object = None,
+        *,
+        terminal: bool = False,
+        compat: bool = False,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         wanted = {"sinks": (), **(options or {})} if run is None and _no_current() else options
         name = clean_name((wanted or {}).get("name"), "experiment")
@@ -93,7 +98,7 @@ class Experiment:
     def report(
         self,
         instance: str,
-        fields: Mapping[str, Any],
+        fields: Mapping[str, object],
         *,
         train_iter: int,
         envstep: int | None,
@@ -148,7 +153,7 @@ class Experiment:
         return (self.folder / "ckpt" / name).is_file()
 
 
-def experiment_of(run: Any) -> Experiment:
+def experiment_of(run: object) -> Experiment:
     """The experiment over `run`: the one there is, or a new one; an Experiment stands for itself."""
     if isinstance(run, Experiment):
         return run
@@ -166,7 +171,7 @@ def _no_current() -> bool:
     return current_run() is None
 
 
-def _kept(value: Any) -> Any:
+def _kept(value: object) -> Any:
     """A value as the book takes it: a list of numbers as an array, which is kept raw."""
     if isinstance(value, (list, tuple)):
         import numpy as np

@@ -32,7 +32,7 @@ class LearnerLog:
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         instance_name: str = "learner",
         show_freq: int = 100,
         monitor_vars: Iterable[str] | None = None,
@@ -48,7 +48,7 @@ class LearnerLog:
         """Whether something was logged since the last table."""
         return bool(self._sums)
 
-    def structure(self, model: Any) -> None:
+    def structure(self, model: object) -> None:
         """Write the network's structure: the repr of a torch module, or any text."""
         self.info(model if isinstance(model, str) else repr(model))
 
@@ -56,7 +56,7 @@ class LearnerLog:
         """Write a message."""
         self.experiment.text(self.instance_name).info(f"[RANK{self.rank}]: {message}")
 
-    def log(self, values: Mapping[str, Any], train_iter: int, envstep: int | None = None) -> dict[str, float]:
+    def log(self, values: Mapping[str, object], train_iter: int, envstep: int | None = None) -> dict[str, float]:
         """What one training iteration reported: numbers of any kind; text and arrays are kept as well.
 
         Returns:
@@ -94,7 +94,7 @@ class LearnerLog:
 
     def save_checkpoint(
         self,
-        state: Any,
+        state: object,
         train_iter: int,
         envstep: int | None = None,
         score: float | None = None,

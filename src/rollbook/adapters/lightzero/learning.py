@@ -75,7 +75,7 @@ class LearnerBridge:
 
     # -- checkpoints
 
-    def behind(self, save_ckpt_fn: Any) -> Any:
+    def behind(self, save_ckpt_fn: object) -> Any:
         """The learner whose `save_checkpoint` this is; None if it is something else, which is called as it is."""
         engine = getattr(save_ckpt_fn, "__self__", None)
         is_learner = getattr(save_ckpt_fn, "__name__", "") == "save_checkpoint" and hasattr(engine, "ckpt_name")
@@ -143,7 +143,7 @@ class LearnerBridge:
         self._experiment.run.save_checkpoint(path=path, **clocks)
 
 
-def _write(theirs: Callable[..., Any], hook: Any, engine: Any, path: str) -> None:
+def _write(theirs: Callable[..., object], hook: object, engine: Any, path: str) -> None:
     """Let their hook write to an absolute path, without the line that names it."""
     before = engine.ckpt_name
     engine.ckpt_name, engine.info = path, lambda *_: None

@@ -17,7 +17,7 @@ _SKIPPED = ("priority", "td_error_priority")
 
 
 def online_logger(
-    run: Any = None, record_train_iter: bool = False, train_show_freq: int = 100
+    run: object = None, record_train_iter: bool = False, train_show_freq: int = 100
 ) -> Callable[[Any], None]:
     """A middleware that writes what training and evaluation put into the context.
 
@@ -52,7 +52,7 @@ def online_logger(
         values = _values(outputs[-1], clocks, show)
         _write(values, clocks, to_events=show)
 
-    def _values(output: Mapping[str, Any], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
+    def _values(output: Mapping[str, object], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, value in output.items():
             name = key.rpartition("]")[2]
@@ -69,7 +69,7 @@ def online_logger(
                 values[f"train_{name}"] = value
         return values
 
-    def _write(values: Mapping[str, Any], clocks: Mapping[str, int], to_events: bool = True) -> None:
+    def _write(values: Mapping[str, object], clocks: Mapping[str, int], to_events: bool = True) -> None:
         experiment.run.log({f"basic/{name}": value for name, value in values.items()}, **clocks)
         numbers = {name: scalar_of(value) for name, value in values.items()}
         known = {f"basic/{name}": number for name, number in numbers.items() if number is not None}

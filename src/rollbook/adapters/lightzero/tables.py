@@ -21,7 +21,7 @@ __all__ = ["get_tabulate_vars", "get_tabulate_vars_hor", "pretty_print", "shown"
 _COLUMNS = 4
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A number with six decimals, a text or a list as it is."""
     if isinstance(value, (str, list, tuple)):
         return str(value)
@@ -34,7 +34,7 @@ def shown(value: Any) -> str:
         return str(number)
 
 
-def get_tabulate_vars(variables: Mapping[str, Any], *, compat: bool = False) -> str:
+def get_tabulate_vars(variables: Mapping[str, object], *, compat: bool = False) -> str:
     """One name a line, under the heads Name and Value; begins with a line end. Six decimals stay six.
 
     Args:
@@ -58,7 +58,7 @@ def get_tabulate_vars(variables: Mapping[str, Any], *, compat: bool = False) -> 
     return "\n" + "\n".join(lines)
 
 
-def get_tabulate_vars_hor(variables: Mapping[str, Any], *, compat: bool = False) -> str:
+def get_tabulate_vars_hor(variables: Mapping[str, object], *, compat: bool = False) -> str:
     """Names above values, four side by side; begins with a line end, and every block ends with one.
 
     Args:
@@ -85,7 +85,7 @@ def _block(names: Sequence[str], values: Sequence[str]) -> str:
     return rule + "".join(rows)
 
 
-def pretty_print(result: Mapping[str, Any], direct_print: bool = True) -> str:
+def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str:
     """A result as YAML: sorted, without what is None.
 
     Args:
@@ -104,7 +104,7 @@ def pretty_print(result: Mapping[str, Any], direct_print: bool = True) -> str:
     return text
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is nothing that YAML holds: {value!r:.100}")

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor
 
@@ -37,9 +37,9 @@ class TextLogger:
         level: int | str = logging.INFO,
         *,
         terminal: TextIO | None = None,
-        keep: Callable[[str], Any] | None = None,
+        keep: Callable[[str], object] | None = None,
         write_file: bool = True,
-        failed: Callable[[OSError], Any] | None = None,
+        failed: Callable[[OSError], object] | None = None,
     ) -> None:
         self.name = name
         self.path = os.path.join(os.fspath(path), f"{name}_logger.txt")
@@ -51,19 +51,19 @@ class TextLogger:
     get_tabulate_vars = staticmethod(get_tabulate_vars)
     get_tabulate_vars_hor = staticmethod(get_tabulate_vars_hor)
 
-    def debug(self, message: Any, *args: Any) -> None:
+    def debug(self, message: object, *args: object) -> None:
         """Write a message of level DEBUG."""
         self._log(logging.DEBUG, message, args)
 
-    def info(self, message: Any, *args: Any) -> None:
+    def info(self, message: object, *args: object) -> None:
         """Write a message of level INFO."""
         self._log(logging.INFO, message, args)
 
-    def warning(self, message: Any, *args: Any) -> None:
+    def warning(self, message: object, *args: object) -> None:
         """Write a message of level WARNING."""
         self._log(logging.WARNING, message, args)
 
-    def error(self, message: Any, *args: Any) -> None:
+    def error(self, message: object, *args: object) -> None:
         """Write a message of level ERROR."""
         self._log(logging.ERROR, message, args)
 
@@ -71,7 +71,7 @@ class TextLogger:
         """Write a table: to the file and the terminal, since its numbers are kept as numbers elsewhere."""
         self._log(logging.INFO, text, (), is_table=True)
 
-    def _log(self, level: int, message: Any, args: tuple[Any, ...], is_table: bool = False) -> None:
+    def _log(self, level: int, message: object, args: tuple[object, ...], is_table: bool = False) -> None:
         if level < self._level:
             return
         text = str(message) % args if args else str(message)

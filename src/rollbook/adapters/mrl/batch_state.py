@@ -23,7 +23,7 @@ class SettrDict(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"the batch has no {name!r}; it has {', '.join(map(str, self))}") from None
 
-    def __setattr__(self, name: str, item: Any) -> None:
+    def __setattr__(self, name: str, item: object) -> None:
         self[name] = item
 
     def __delattr__(self, name: str) -> None:
@@ -35,7 +35,7 @@ class SettrDict(dict[str, Any]):
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *map(str, self)]
 
-    def update_from_dict(self, update_dict: Mapping[str, Any]) -> None:
+    def update_from_dict(self, update_dict: Mapping[str, object]) -> None:
         """Set every item of `update_dict`."""
         self.update(update_dict)
 

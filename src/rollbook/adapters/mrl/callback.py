@@ -81,7 +81,7 @@ class Callback:
         state.sources = [source for source, kept in zip(sources, keep, strict=True) if kept]
         state.latent_data = latents
 
-    def plot_dict(self, data_dict: Mapping[str, Sequence[Any]], cols: int = 4, smooth: bool = True) -> Any:
+    def plot_dict(self, data_dict: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Any:
         """A matplotlib figure with one plot per name."""
         return plot_dict(data_dict, cols=cols, smooth=smooth)
 

@@ -47,7 +47,7 @@ class _NoBuffer(Callback):
     def __bool__(self) -> bool:
         return True
 
-    def add(self, samples: Sequence[Any], source: str | None = None) -> None:
+    def add(self, samples: Sequence[object], source: str | None = None) -> None:
         """What samplers hand to a buffer goes nowhere."""
         self.environment.log.count(
             "mrl_no_buffer",
@@ -72,7 +72,7 @@ class _NoBuffer(Callback):
         )
 
 
-def _is_share(value: Any) -> bool:
+def _is_share(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 0
 
 
@@ -96,12 +96,12 @@ class Environment:
 
     def __init__(
         self,
-        agent: Any = None,
-        template_cb: Any = None,
-        samplers: Sequence[Any] | None = None,
-        rewards: Sequence[Any] | None = None,
-        losses: Sequence[Any] | None = None,
-        cbs: Sequence[Any] | None = None,
+        agent: object = None,
+        template_cb: object = None,
+        samplers: Sequence[object] | None = None,
+        rewards: Sequence[object] | None = None,
+        losses: Sequence[object] | None = None,
+        cbs: Sequence[object] | None = None,
         buffer: Any = None,
         log: Any = None,
     ) -> None:
@@ -131,7 +131,7 @@ class Environment:
 
     # -- callbacks
 
-    def register_cb(self, cb: Any) -> Any:
+    def register_cb(self, cb: object) -> Any:
         """Add a callback (or make one of a class; None is left out); returns it. It gets no `setup`."""
         made: Any = cb() if isinstance(cb, type) else cb
         if made is None:
@@ -157,7 +157,7 @@ class Environment:
             stacklevel=3,
         )
 
-    def register_cbs(self, cbs: Sequence[Any]) -> list[Any]:
+    def register_cbs(self, cbs: Sequence[object]) -> list[Any]:
         """Add callbacks and bring all into order; returns those that were added."""
         added = [made for made in map(self.register_cb, cbs) if made is not None]
         self.sort_cbs()
@@ -177,7 +177,7 @@ class Environment:
                 delattr(self, name)
         cb.environment = cb.batch_state = None
 
-    def remove_cbs(self, cbs: Sequence[Any]) -> None:
+    def remove_cbs(self, cbs: Sequence[object]) -> None:
         """Take callbacks out."""
         for cb in cbs:
             self.remove_cb(cb)
@@ -263,7 +263,7 @@ class Environment:
         sl: int,
         iters: int,
         report: int,
-        cbs: Sequence[Any] | None = None,
+        cbs: Sequence[object] | None = None,
         verbose: bool = False,
         buffer_frequency: int | None = None,
     ) -> None:

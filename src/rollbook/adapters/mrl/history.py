@@ -32,14 +32,14 @@ class SeriesHistory:
         self._older: list[Any] = []  # read on request only: [0, len)
 
     @classmethod
-    def holding(cls, values: Iterable[Any]) -> SeriesHistory:
+    def holding(cls, values: Iterable[object]) -> SeriesHistory:
         """One that has all its values in memory and no book behind it."""
         made = cls(lambda start, stop: [None] * (stop - start))
         made._recent = deque(values)
         made.length = len(made._recent)
         return made
 
-    def append(self, value: Any) -> None:
+    def append(self, value: object) -> None:
         """The value of the next place."""
         self._recent.append(value)
         self.length += 1
@@ -120,7 +120,7 @@ class BatchHistory:
         self._blocks.clear()
 
 
-def item_of(text: Any, kind: Any) -> Any:
+def item_of(text: Any, kind: object) -> Any:
     """A sample as it was, of its text in the book: structured ones come back with tuples for lists, so they hash."""
     if kind != "json" or text is None:
         return text
@@ -130,7 +130,7 @@ def item_of(text: Any, kind: Any) -> Any:
         return text
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 

@@ -56,7 +56,7 @@ class Log(Callback):
       report: every so many batches a row is shown. pbar: where; None prints (fastprogress's master bar also goes).
     """
 
-    def __init__(self, run: Any = None, *, run_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, run: object = None, *, run_options: Mapping[str, object] | None = None) -> None:
         super().__init__(name="log", order=100)
         run_or_scope, _ = find_run(run, project="mrl", name="run", options=run_options)
         if run_or_scope is None:
@@ -142,7 +142,7 @@ class Log(Callback):
         """Keep `batch_state[name]` of every batch: one value per item, or one for all. Adding again changes nothing."""
         self.batch_log.terms.setdefault(name)
 
-    def update_metric(self, name: str, value: Any) -> None:
+    def update_metric(self, name: str, value: object) -> None:
         """The value of a metric in the batch that is running: a number, a 0-d array or tensor, or a text."""
         if name not in self.metrics.series:
             message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
@@ -232,7 +232,7 @@ class Log(Callback):
         return first.frame()
 
     @df.setter
-    def df(self, frame: Any) -> None:
+    def df(self, frame: object) -> None:
         """Let a DataFrame of yours stand for it; samples that it does not hold are added as they come."""
         self._first_seen = FirstSeen.of(frame)
 
@@ -264,7 +264,7 @@ class Log(Callback):
 
     # -- one batch
 
-    def _rewards_for(self, samples: Sequence[Any], state: Any) -> Any:
+    def _rewards_for(self, samples: Sequence[object], state: Any) -> Any:
         """Rewards with one place per sample. What was added before the samples stood is kept where it fits."""
         before = state.rewards
         shape = tuple(getattr(before, "shape", ()))
@@ -280,20 +280,20 @@ class Log(Callback):
         )
         return fresh
 
-    def _measure(self, samples: Sequence[Any]) -> None:
+    def _measure(self, samples: Sequence[object]) -> None:
         n = len(samples)
         self._update_or_skip("new", sum(not self._is_seen(sample) for sample in samples) / n if n else None)
         self.update_metric("diversity", len({_identity(sample) for sample in samples}) / n if n else 0.0)
         self.update_metric("bs", n)
 
-    def _take_rewards(self, samples: Sequence[Any], rewards: Any) -> None:
+    def _take_rewards(self, samples: Sequence[object], rewards: object) -> None:
         values = host_array(rewards)
         self._update_or_skip("rewards", mean_of(values))
         if values.shape[:1] == (len(samples),):
             for sample, reward in zip(samples, values.tolist(), strict=True):
                 self._rewarded.setdefault(_identity(sample), reward)
 
-    def _update_or_skip(self, name: str, value: Any) -> None:
+    def _update_or_skip(self, name: str, value: object) -> None:
         if value is None:
             self.skip_metric(name)
         else:
@@ -367,14 +367,14 @@ class Log(Callback):
 
     # -- seen before
 
-    def _is_seen(self, sample: Any) -> bool:
+    def _is_seen(self, sample: object) -> bool:
         return _identity(sample) in self._rewarded or self.run.samples.is_seen(sample)
 
     def _count_seen(self) -> int:
         samples = self.run.samples
         return int(samples.unique()) + sum(not samples.is_seen(sample) for sample in self._rewarded)
 
-    def _first_reward(self, sample: Any) -> Any:
+    def _first_reward(self, sample: object) -> Any:
         if not self.run.samples.is_seen(sample):
             return self._rewarded[_identity(sample)]
         if isinstance(self.run, SavedRun):
@@ -446,7 +446,7 @@ class Log(Callback):
 
         self._guard("report", show)
 
-    def _guard(self, what: str, work: Callable[[], Any]) -> None:
+    def _guard(self, what: str, work: Callable[[], object]) -> None:
         try:
             work()
         except LoggingFailed:
@@ -485,7 +485,7 @@ def _listed(values: Any) -> list[Any]:
     return list(values.tolist()) if hasattr(values, "tolist") else list(values)
 
 
-def _identity(sample: Any) -> Any:
+def _identity(sample: object) -> Any:
     """A sample as a key of a dict; one without a hash by its content."""
     try:
         hash(sample)
@@ -494,7 +494,7 @@ def _identity(sample: Any) -> Any:
     return sample
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A metric as it is kept: a number or a text of its own; a tensor on a device stays where it is."""
     if isinstance(value, str) or value is None:
         return value
@@ -504,7 +504,7 @@ def _plain(value: Any) -> Any:
     return number if number is not None else host_tensor(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):

@@ -13,7 +13,7 @@ LARGEST_PLOT = 2000
 """Points drawn per line; longer series are drawn as means of equal stretches."""
 
 
-def plot_dict(data: Mapping[str, Sequence[Any]], cols: int = 4, smooth: bool = True) -> Any:
+def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Any:
     """A matplotlib figure with one plot per name, in `cols` columns of 4 x 4 inches.
 
     Args:
@@ -67,7 +67,7 @@ def smoothed(values: Any, weight: float = 0.9) -> Any:
     return out
 
 
-def _numbers(values: Sequence[Any]) -> Any:
+def _numbers(values: Sequence[object]) -> Any:
     import numpy as np
 
     numbers = np.full(len(values), np.nan)

@@ -42,7 +42,7 @@ def batches(book: Any, terms: Iterable[str], start: int, stop: int) -> dict[int,
     return _by_batch(table, terms)
 
 
-def all_batches(book: Any, terms: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def all_batches(book: object, terms: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every batch in order, a few thousand read at a time."""
     terms = list(terms)
     total = batch_count(book)
@@ -110,7 +110,7 @@ def _typed(term: str, values: list[Any], kind: Any) -> Any:
     return np.asarray(values, kind)
 
 
-def first_reward(book: Any, sample: Any, fingerprint: int | None) -> Any:
+def first_reward(book: Any, sample: object, fingerprint: int | None) -> Any:
     """The reward a sample had when it came first; None if the book does not know it (yet)."""
     if fingerprint is None:
         return None
@@ -120,7 +120,7 @@ def first_reward(book: Any, sample: Any, fingerprint: int | None) -> Any:
     return table.column("rewards").to_pylist()[0]
 
 
-def timings(book: Any, stage: str, start: int, stop: int, by_batch: bool) -> list[Any]:
+def timings(book: object, stage: str, start: int, stop: int, by_batch: bool) -> list[Any]:
     """The seconds of a stage, of calls [start, stop), or of batches [start, stop) with NaN where there is none."""
     rows = _seconds(book, stage)
     if not by_batch:
@@ -129,7 +129,7 @@ def timings(book: Any, stage: str, start: int, stop: int, by_batch: bool) -> lis
     return [known.get(batch, float("nan")) for batch in range(start, stop)]
 
 
-def timings_count(book: Any, stage: str, batches: int | None) -> int:
+def timings_count(book: object, stage: str, batches: int | None) -> int:
     """How many calls of a stage the effective history holds; with `batches`, how many of so many batches it reaches."""
     rows = _seconds(book, stage)
     if batches is None:

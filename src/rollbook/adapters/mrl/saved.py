@@ -30,7 +30,7 @@ class SavedRun:
         self.clocks: tuple[str, ...] = ("step",)
         self._said: set[str] = set()
 
-    def is_seen(self, sample: Any) -> bool:
+    def is_seen(self, sample: object) -> bool:
         """Whether a sample has a reward."""
         try:
             return sample in self.rewards
@@ -46,7 +46,7 @@ class SavedRun:
         del name
         return self
 
-    def log(self, row: Any, **clocks: Any) -> None:
+    def log(self, row: object, **clocks: object) -> None:
         """Says once that nothing is recorded."""
         del row, clocks
         self.count(

@@ -48,7 +48,7 @@ class StatsCallback(Callback):
         wanted = {self.grabname, f"{self.grabname}_buffer"} if self.include_buffer else {self.grabname}
         return values[np.array([source in wanted for source in state.sources], bool)]
 
-    def compute(self, values: Any) -> float:
+    def compute(self, values: object) -> float:
         """The statistic of `values`, which are not empty."""
         raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 

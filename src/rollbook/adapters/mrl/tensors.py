@@ -19,7 +19,7 @@ def torch_or_none() -> Any:
     return need("torch", extra="mrl", why="MRL's batch state", also="torch") if HAS_TORCH else None
 
 
-def to_device(tensor: Any, device: Any = None) -> Any:
+def to_device(tensor: object, device: object = None) -> Any:
     """`tensor` on `device`, and every tensor of a list or tuple of them; None stands for the GPU if there is one.
 
     What has no device (a numpy array, a number) is returned as it is.
@@ -44,7 +44,7 @@ def zeros(n: int) -> Any:
     return np.zeros(n, np.float32)
 
 
-def mean_of(value: Any) -> float | None:
+def mean_of(value: object) -> float | None:
     """The mean of an array or tensor of numbers, a number itself; None if it is empty or holds no numbers."""
     number = scalar_of(value) if not is_tensor(value) else None
     if number is not None:

@@ -25,7 +25,7 @@ class Lazy(Sequence[Any]):
       get: the value at a place.
     """
 
-    def __init__(self, length: Callable[[], int], get: Callable[[int], Any]) -> None:
+    def __init__(self, length: Callable[[], int], get: Callable[[int], object]) -> None:
         self._length, self._get = length, get
 
     def __add__(self, other: object) -> list[Any]:
@@ -75,7 +75,7 @@ class Lazy(Sequence[Any]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: object = None) -> Any:
         import numpy as np
 
         return np.array(list(self), dtype=dtype)
@@ -92,20 +92,20 @@ class Growing(Lazy):
       put: takes the next value.
     """
 
-    def __init__(self, length: Callable[[], int], get: Callable[[int], Any], put: Callable[[Any], None]) -> None:
+    def __init__(self, length: Callable[[], int], get: Callable[[int], object], put: Callable[[Any], None]) -> None:
         super().__init__(length, get)
         self._put = put
 
-    def append(self, value: Any) -> None:
+    def append(self, value: object) -> None:
         """Add a value."""
         self._put(value)
 
-    def extend(self, values: Iterable[Any]) -> None:
+    def extend(self, values: Iterable[object]) -> None:
         """Add values."""
         for value in values:
             self._put(value)
 
-    def __iadd__(self, values: Iterable[Any]) -> Growing:  # type: ignore[override, misc]
+    def __iadd__(self, values: Iterable[object]) -> Growing:  # type: ignore[override, misc]
         self.extend(values)
         return self
 
@@ -268,7 +268,7 @@ class UniqueSamples(Mapping[Any, Any]):
         self,
         contains: Callable[[Any], bool],
         count: Callable[[], int],
-        reward: Callable[[Any], Any],
+        reward: Callable[[Any], object],
         rewards: Callable[[], dict[Any, Any]],
     ) -> None:
         self._contains, self._count, self._reward, self._rewards = contains, count, reward, rewards
@@ -282,7 +282,7 @@ class UniqueSamples(Mapping[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._rewards())
 
-    def __getitem__(self, sample: Any) -> Any:
+    def __getitem__(self, sample: object) -> Any:
         if not self._contains(sample):
             raise KeyError(sample)
         return self._reward(sample)

@@ -36,7 +36,7 @@ def callbacks(
     exclude: Any = None,
     episode_data: bool = False,
     transitions: bool = False,
-    **options: Any,
+    **options: object,
 ) -> type[RollbookCallback]:
     """A class for `config.callbacks(...)`: alone, in a list with others, or as the base of your own.
 
@@ -65,12 +65,12 @@ def callbacks(
     return type("RollbookCallback", (RollbookCallback,), attributes)
 
 
-def _hand_over(env_runner: Any, address: tuple[str, str, dict[str, Any], int]) -> None:
+def _hand_over(env_runner: object, address: tuple[str, str, dict[str, Any], int]) -> None:
     """Runs in the env runner's process: it looks at the address when its next episode begins."""
     setattr(env_runner, _ADDRESS, address)
 
 
-def _leave_open(env_runner: Any) -> None:
+def _leave_open(env_runner: object) -> None:
     """Runs in the env runner's process when training ends."""
     for callback in getattr(env_runner, "_callbacks", ()):
         if isinstance(callback, RollbookCallback):
@@ -102,7 +102,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     # -- in the algorithm's process
 
-    def on_algorithm_init(self, *, algorithm: Any, **_: Any) -> None:
+    def on_algorithm_init(self, *, algorithm: Any, **_: object) -> None:
         """Open the trial's run, or join it if the driver has opened it, and hand it to every env runner."""
         config = algorithm.config
         # An Algorithm loses the trial's id on its way from Tune (its trial_id is "default"); where it saves to is left.
@@ -130,7 +130,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             return
         self._count.guard("rllib/hand_over", "handing the run to the env runners", lambda: self._hand_to_all(algorithm))
 
-    def _hand_to_all(self, algorithm: Any) -> None:
+    def _hand_to_all(self, algorithm: object) -> None:
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
             if group is not None:
                 group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
@@ -151,13 +151,13 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         algorithm.cleanup = cleanup_and_finish
 
-    def _leave(self, algorithm: Any) -> None:
+    def _leave(self, algorithm: object) -> None:
         """Episodes that are under way when training ends get their row, marked as incomplete."""
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
             if group is not None:
                 group.foreach_env_runner(_leave_open, timeout_seconds=_LEAVE_SECONDS)
 
-    def on_env_runners_recreated(self, *, env_runner_group: Any, env_runner_indices: Any, **_: Any) -> None:
+    def on_env_runners_recreated(self, *, env_runner_group: Any, env_runner_indices: Any, **_: object) -> None:
         """Hand the run to env runners that took the place of dead ones."""
         if self.run is None:
             return
@@ -171,7 +171,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             ),
         )
 
-    def on_checkpoint_loaded(self, *, algorithm: Any, **_: Any) -> None:
+    def on_checkpoint_loaded(self, *, algorithm: Any, **_: object) -> None:
         """A run that is continued goes back to the checkpoint: what was logged after it is hidden, and kept."""
         if self.run is None or not self.run.writer.main:
             return  # the driver has opened the run, and rewinds it
@@ -184,11 +184,11 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
 
-    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: Any) -> None:
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: object) -> None:
         """Shape the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
-    def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **_: Any) -> None:
+    def on_train_result(self, *, algorithm: object, result: dict[str, Any], **_: object) -> None:
         """Log the result, unless the driver does; give the distributions in it their shape.
 
         The driver gets the results of a trial that is an algorithm; of one that is a function only what this reports.
@@ -209,34 +209,40 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     # -- in the env runners' processes
 
-    def on_episode_start(self, *, episode: Any, env_runner: Any = None, env_index: int = 0, **_: Any) -> None:
+    def on_episode_start(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
         """An episode begins."""
         if env_runner is not None:
             self._runner.attach(getattr(env_runner, _ADDRESS, None), _is_evaluation(env_runner))
             self._runner.start(episode, env_runner, env_index)
 
-    def on_episode_step(self, *, episode: Any, env_runner: Any = None, env_index: int = 0, **_: Any) -> None:
+    def on_episode_step(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
         """One step of it."""
         if env_runner is not None:
             self._runner.step(episode, env_runner, env_index)
 
     def on_episode_end(
-        self, *, episode: Any, env_runner: Any = None, metrics_logger: Any = None, env_index: int = 0, **_: Any
+        self,
+        *,
+        episode: object,
+        env_runner: object = None,
+        metrics_logger: object = None,
+        env_index: int = 0,
+        **_: object,
     ) -> None:
         """It is over."""
         if env_runner is not None:
             self._runner.end(episode, env_index, metrics_logger)
 
-    def on_sample_end(self, *, env_runner: Any = None, samples: Any = (), **_: Any) -> None:
+    def on_sample_end(self, *, env_runner: object = None, samples: object = (), **_: object) -> None:
         """A sample is complete."""
         if env_runner is not None:
             self._runner.sampled(samples, env_runner)
 
 
-def _is_evaluation(env_runner: Any) -> bool:
+def _is_evaluation(env_runner: object) -> bool:
     return bool(getattr(getattr(env_runner, "config", None), "in_evaluation", False))
 
 
-def _env_name(config: Any) -> str:
+def _env_name(config: object) -> str:
     env = getattr(config, "env", None)
     return env if isinstance(env, str) else getattr(env, "__name__", None) or "rllib"

@@ -42,7 +42,7 @@ class EpisodeData:
         self.final: dict[str, Any] = {}
         self.media: dict[str, list[Any]] = {}
 
-    def take(self, info: Mapping[str, Any], prefix: str = "") -> None:
+    def take(self, info: Mapping[str, object], prefix: str = "") -> None:
         """Read one step's info; names get `prefix` (an agent's name and a slash)."""
         data = info.get("data")
         if data is not None and hasattr(data, "get"):
@@ -89,7 +89,7 @@ class EpisodeData:
         for reduce in ("min", "max"):
             metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce)
 
-    def _storable(self, name: str, value: Any) -> Any:
+    def _storable(self, name: str, value: object) -> Any:
         walk = JsonData()
         kept, odd = walk(value), walk.odd
         if odd is not None and self._count is not None:
@@ -176,7 +176,7 @@ _SHAPED = (CUSTOM, HIST, EPISODE_DATA[0])
 """What `tidy` and `take_episode_data` change in a result."""
 
 
-def _fingerprint(evaluation: Mapping[str, Any]) -> int:
+def _fingerprint(evaluation: Mapping[str, object]) -> int:
     said = []
     for name, value in flatten(evaluation):
         if not any(part in _SHAPED for part in name.split("/")):
@@ -199,7 +199,7 @@ def _leaves(tree: dict[str, Any]) -> Any:
             yield tree, name, value
 
 
-def _flat(value: Any) -> list[float]:
+def _flat(value: object) -> list[float]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (list, tuple)):

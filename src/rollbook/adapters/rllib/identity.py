@@ -34,7 +34,7 @@ def run_id(experiment: str, trial: str) -> str:
     return "".join(_LETTERS[byte & 31] for byte in digest)
 
 
-def names_of(storage: Any) -> tuple[str | None, str]:
+def names_of(storage: object) -> tuple[str | None, str]:
     """The names of the experiment's and the trial's folder, which driver and trial both know; (None, "") without Tune.
 
     Args:
@@ -73,7 +73,7 @@ class Settings:
         dir: str | os.PathLike[str] | None = None,
         project: str | None = None,
         name: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self.dir = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
         for what, value in (("project", project), ("name", name)):
@@ -103,7 +103,7 @@ def open_run(
     trial: str = "",
     trial_name: str = "",
     fallback: tuple[str, str] = ("rllib", "run"),
-    config: Any = None,
+    config: object = None,
 ) -> Run:
     """Make the run of a trial, continue it if it is an ended one, or join it if another process writes it now.
 
@@ -144,7 +144,7 @@ def open_run(
             time.sleep(_POLL_SECONDS)
 
 
-def plain_config(config: Any) -> dict[str, Any]:
+def plain_config(config: object) -> dict[str, Any]:
     """An AlgorithmConfig, or a dict like it, as plain data; what is none becomes its text, without addresses."""
     to_dict = getattr(config, "to_dict", None)
     if callable(to_dict):

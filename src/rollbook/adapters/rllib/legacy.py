@@ -32,7 +32,7 @@ class Logger:
       config: the trial's configuration, a dict. logdir: the trial's folder. trial: Tune's trial, or None.
     """
 
-    def __init__(self, config: dict[str, Any], logdir: str | os.PathLike[str], trial: Any = None) -> None:
+    def __init__(self, config: dict[str, Any], logdir: str | os.PathLike[str], trial: object = None) -> None:
         self.config, self.logdir, self.trial = config, os.fspath(logdir), trial
         self._init()
 
@@ -57,7 +57,7 @@ class Logger:
         """Write what is in memory."""
 
 
-def dict_multiple_get(dict_: Mapping[Any, Any], indices: Any) -> Mapping[Any, Any]:
+def dict_multiple_get(dict_: Mapping[Any, object], indices: object) -> Mapping[Any, Any]:
     """The dict at a path of keys (and list indices) in a nested dict.
 
     A path that leads to a value gives {last key: value}; one that leads nowhere gives {}.
@@ -72,7 +72,7 @@ def dict_multiple_get(dict_: Mapping[Any, Any], indices: Any) -> Mapping[Any, An
     return value if hasattr(value, "items") else {index: value}
 
 
-def walk_paths(result: Mapping[Any, Any], paths: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def walk_paths(result: Mapping[Any, object], paths: Sequence[object]) -> Iterator[tuple[str, Any]]:
     """("a/b/key", value) of the direct values at each path of a result; values that are dicts need their own path."""
     for path in paths:
         prefix = [str(index) for index in (path if isinstance(path, (list, tuple)) else [path])]
@@ -84,7 +84,7 @@ def walk_paths(result: Mapping[Any, Any], paths: Sequence[Any]) -> Iterator[tupl
                 yield "/".join([*prefix, str(key)]), value
 
 
-def _at(result: Any, path: Any) -> Any:
+def _at(result: Any, path: object) -> Any:
     for index in path if isinstance(path, (list, tuple)) else [path]:
         try:
             result = result[index]

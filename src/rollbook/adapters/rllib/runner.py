@@ -81,7 +81,7 @@ class Runner:
         version = getattr(self._runner, "_weights_seq_no", None)
         return {"policy_version": int(version)} if version is not None else {}
 
-    def start(self, episode: Any, env_runner: Any, env_index: int) -> None:
+    def start(self, episode: object, env_runner: object, env_index: int) -> None:
         """An episode begins."""
         self._runner = env_runner
         self.count.guard("rllib/episodes", "recording an episode's start", lambda: self._start(episode, env_index))
@@ -95,7 +95,7 @@ class Runner:
         self._env_of[str(episode.id_)] = env_index
         entry.begin(episode, self.count)
 
-    def step(self, episode: Any, env_runner: Any, env_index: int) -> None:
+    def step(self, episode: object, env_runner: object, env_index: int) -> None:
         """The episode went on by one step, its last one included."""
         self._runner = env_runner
         entry = self._open.get(env_index)
@@ -106,14 +106,14 @@ class Runner:
             going_on = entry
             self.count.guard("rllib/episodes", "recording a step", lambda: going_on.step(episode))
 
-    def end(self, episode: Any, env_index: int, metrics_logger: Any) -> None:
+    def end(self, episode: object, env_index: int, metrics_logger: object) -> None:
         """The episode is over: enter what the environment said into RLlib's own metrics."""
         entry = self._open.get(env_index)
         if entry is not None and metrics_logger is not None:
             over = entry
             self.count.guard("rllib/metrics", "reporting to RLlib", lambda: over.data.push(metrics_logger))
 
-    def sampled(self, samples: Any, env_runner: Any) -> None:
+    def sampled(self, samples: object, env_runner: object) -> None:
         """A sample is complete: write what is in memory, and its transitions if they are wanted."""
         self._runner = env_runner
         self.count.guard("rllib/sample", "recording a sample", lambda: self._sampled(samples))

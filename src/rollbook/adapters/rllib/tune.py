@@ -47,7 +47,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         include: Any = None,
         exclude: Any = None,
         episode_data: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         if episode_data not in (True, False):
             raise BadInput(f"episode_data={episode_data!r:.80}: pass True or False")
@@ -66,29 +66,29 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
 
     # -- Tune's hooks
 
-    def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
+    def on_step_begin(self, iteration: int, trials: list[Any], **_: object) -> None:
         """Open the runs of trials about to start, so that the driver is there before the trial's own process."""
         for trial in trials:
             if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
                 self._guard("opening a trial's run", lambda t=trial: self._of(t))
 
-    def log_trial_start(self, trial: Any) -> None:
+    def log_trial_start(self, trial: object) -> None:
         """The trial's process is up."""
         self._guard("opening a trial's run", lambda: self._of(trial))
 
-    def log_trial_restore(self, trial: Any) -> None:
+    def log_trial_restore(self, trial: object) -> None:
         """The trial goes on from a checkpoint; one of another trial (population-based training) is noted."""
         self._guard("noting a restored checkpoint", lambda: self._of(trial).restored(trial))
 
-    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: object, **_: object) -> None:
         """The trial failed and will be tried again: what came after its checkpoint is hidden, and kept."""
         self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
 
-    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: object, result: dict[str, Any]) -> None:
         """One result."""
         self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
 
-    def log_trial_save(self, trial: Any) -> None:
+    def log_trial_save(self, trial: object) -> None:
         """The trial has saved a checkpoint."""
         self._guard("registering a checkpoint", lambda: self._of(trial).saved(trial))
 
@@ -102,7 +102,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         thread.start()
         self._ending = [one for one in self._ending if one.is_alive()] + [thread]
 
-    def on_experiment_end(self, trials: list[Any], **_: Any) -> None:
+    def on_experiment_end(self, trials: list[Any], **_: object) -> None:
         """Wait for the runs to be sealed; runs that are still open were interrupted."""
         for known in self._trials.values():
             self._guard("ending a trial's run", lambda k=known: k.run.finish("killed"))
@@ -250,7 +250,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
       classes: made once per trial as `cls(config, logdir, trial)`.
     """
 
-    def __init__(self, *classes: Any) -> None:
+    def __init__(self, *classes: object) -> None:
         self._classes = classes
         self._loggers: dict[str, list[Any]] = {}
         self._count = Bill()
@@ -286,7 +286,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             return None
 
 
-def _is_placed(trial: Any) -> bool:
+def _is_placed(trial: object) -> bool:
     """Whether Tune has given the trial its folder, which it does when it asks for the trial's process."""
     path: Any = getattr(trial, "local_path", None)
     return bool(path) and os.path.isdir(path)
@@ -300,7 +300,7 @@ def _is_function(trial: Any) -> bool:
     return isinstance(trainable, type) and issubclass(trainable, FunctionTrainable)
 
 
-def _callback_settings(config: Any) -> Settings | None:
+def _callback_settings(config: object) -> Settings | None:
     get = getattr(config, "get", None)
     given = get("callbacks_class", None) if callable(get) else None
     if given is None and callable(get):
@@ -312,6 +312,6 @@ def _callback_settings(config: Any) -> Settings | None:
     return None
 
 
-def _checkpoint_metrics(trial: Any) -> dict[str, Any] | None:
+def _checkpoint_metrics(trial: object) -> dict[str, Any] | None:
     metrics = getattr(getattr(trial, "latest_checkpoint_result", None), "metrics", None)
     return metrics if isinstance(metrics, dict) else None

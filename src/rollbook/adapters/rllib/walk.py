@@ -36,7 +36,7 @@ def flatten_result(result: Mapping[Any, Any], prefix: str = "") -> Iterator[tupl
             yield name, value
 
 
-def clocks_of(result: Mapping[Any, Any]) -> dict[str, int]:
+def clocks_of(result: Mapping[Any, object]) -> dict[str, int]:
     """Where a result stands: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
     runners: Any = result.get("env_runners")
     said = {
@@ -56,7 +56,7 @@ def clocks_of(result: Mapping[Any, Any]) -> dict[str, int]:
     return clocks
 
 
-def file_step(result: Mapping[Any, Any]) -> int:
+def file_step(result: Mapping[Any, object]) -> int:
     """The step that names the files of a result: env steps, or else the iteration."""
     total = scalar_of(result.get("timesteps_total"))
     clocks = clocks_of(result)
@@ -88,7 +88,9 @@ class Walker:
             self._wanted[name] = known
         return known
 
-    def log(self, run: Any, result: Mapping[Any, Any], more: Iterator[tuple[str, Any]] | None = None) -> dict[str, Any]:
+    def log(
+        self, run: Any, result: Mapping[Any, Any], more: Iterator[tuple[str, object]] | None = None
+    ) -> dict[str, Any]:
         """Log one result at its clocks.
 
         Numbers go into one row, texts where they changed; lists and arrays of numbers are distributions, arrays that
@@ -125,7 +127,7 @@ class Walker:
             self._texts[name] = value
             run.log_text(name, value, **clocks)
 
-    def _several(self, run: Any, name: str, value: Any, clocks: Mapping[str, int]) -> bool:
+    def _several(self, run: Any, name: str, value: object, clocks: Mapping[str, int]) -> bool:
         """Log what is no single number. False if it cannot be."""
         import numpy as np
 
@@ -150,7 +152,7 @@ class Walker:
             run.log_histogram(name, array.reshape(-1), **clocks)
         return True
 
-    def _picture(self, run: Any, name: str, value: Any, clocks: Mapping[str, int]) -> bool:
+    def _picture(self, run: Any, name: str, value: object, clocks: Mapping[str, int]) -> bool:
         """Log `value` if it is an array that looks like a picture, [h, w, 1|3|4] or channels first, or a film."""
         array: Any = value
         shape: tuple[int, ...] = getattr(value, "shape", ())
@@ -173,7 +175,7 @@ class Walker:
         return True
 
 
-def _first(*values: Any) -> Any:
+def _first(*values: object) -> Any:
     return next((value for value in values if value is not None), None)
 
 

@@ -15,7 +15,7 @@ __all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "watch_evaluat
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
 
-def find_monitors(env: Any) -> list[Any]:
+def find_monitors(env: object) -> list[Any]:
     """The `Monitor` of each sub-environment where it lives in this process, else None; [] where none can be seen."""
     while hasattr(env, "venv"):
         env = env.venv
@@ -79,7 +79,7 @@ class EpisodeTracker:
         now = clock()
         self._began = [now] * n
 
-    def step(self, rewards: Any, dones: Any, infos: Any) -> list[dict[str, Any]]:
+    def step(self, rewards: Any, dones: Any, infos: object) -> list[dict[str, Any]]:
         """Take one step of all environments; the columns of each episode that ended with it, usually none."""
         if self._must_add:
             if self._original is not None:
@@ -104,7 +104,9 @@ class EpisodeTracker:
             self._sums[i], self._lengths[i], self._began[i] = 0.0, 0, now
         return episodes
 
-    def _episode(self, i: int, info: Mapping[str, Any], reported: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    def _episode(
+        self, i: int, info: Mapping[str, object], reported: Mapping[str, Any], seconds: float
+    ) -> dict[str, Any]:
         columns = {str(key): _item(value) for key, value in reported.items() if key not in _OF_MONITOR}
         truncated = bool(info.get("TimeLimit.truncated", False))
         columns.update(
@@ -137,7 +139,7 @@ class EpisodeTracker:
         return value
 
 
-def _reward_source(env: Any) -> Any:
+def _reward_source(env: object) -> Any:
     """A function that gives the rewards before normalisation, if a wrapper changes them and can give them."""
     while env is not None:
         source = getattr(env, "get_original_reward", None) if type(env).__name__ == "VecNormalize" else None
@@ -147,7 +149,7 @@ def _reward_source(env: Any) -> Any:
     return None
 
 
-def _item(value: Any) -> Any:
+def _item(value: object) -> Any:
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "size", 1) == 1:
         return item()

@@ -6,8 +6,6 @@ from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SUPPORTED = ">=2.3,<3"
 """The versions whose logger and callbacks this adapter was written for."""
@@ -67,7 +65,7 @@ RICH = (Figure, HParam, Image, Video)
 """What tables, CSV and JSON have no place for."""
 
 
-def unsupported(formats: tuple[str, ...], value: Any) -> FormatUnsupportedError:
+def unsupported(formats: tuple[str, ...], value: object) -> FormatUnsupportedError:
     """What Stable-Baselines3 raises where a format is given one of `RICH`."""
     kind = next(kind for kind in RICH if isinstance(value, kind))
     return FormatUnsupportedError(list(formats), kind.__name__.lower())

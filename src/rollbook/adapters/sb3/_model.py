@@ -29,12 +29,12 @@ def environment_name(model: Any) -> str:
         return "environment"
 
 
-def is_on_policy(model: Any) -> bool:
+def is_on_policy(model: object) -> bool:
     """Whether a rollout is thrown away after its update, as in PPO and A2C."""
     return hasattr(model, "rollout_buffer") and not hasattr(model, "replay_buffer")
 
 
-def describe(model: Any) -> dict[str, Any]:
+def describe(model: object) -> dict[str, Any]:
     """The configuration of an algorithm: its class, environment, seed and every argument of its constructor.
 
     Schedules stand with their value at the start of training; arguments without a plain form as text.
@@ -62,7 +62,7 @@ class _Settings(Described):
 
     deepest = 4
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         if isinstance(value, type) or inspect.isfunction(value):
             return value.__name__
         if hasattr(value, "forward"):  # a network
@@ -87,7 +87,7 @@ class GradientSteps:
       start: the count to go on from.
     """
 
-    def __init__(self, model: Any, start: int = 0) -> None:
+    def __init__(self, model: object, start: int = 0) -> None:
         self._model, self._start, self._handle = model, start, None
         self._count = 0
         self._first_updates = int(getattr(model, "_n_updates", 0))
@@ -96,7 +96,7 @@ class GradientSteps:
         if is_on_policy(model) and hook is not None:  # there `_n_updates` counts epochs of minibatches
             self._handle = hook(self._stepped)
 
-    def _stepped(self, *_args: Any, **_kwargs: Any) -> None:
+    def _stepped(self, *_args: object, **_kwargs: object) -> None:
         self._count += 1
 
     @property

@@ -66,10 +66,10 @@ class RollbookCallback(_Base):
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         *,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
         checkpoint_every: int | None = None,
         keep: int | None = None,
         every_update: bool | None = None,
@@ -156,7 +156,7 @@ class RollbookCallback(_Base):
 
     # -- beginning
 
-    def _options(self, model: Any) -> dict[str, Any]:
+    def _options(self, model: object) -> dict[str, Any]:
         options = dict(self._run_options)
         if self._project is not None:
             options["project"] = self._project
@@ -296,7 +296,7 @@ class RollbookCallback(_Base):
             watch_evaluation(callback, partial(self._keep_evaluated, test, inside or []))
             self._best_seen[id(callback)] = float(callback.best_mean_reward)
 
-    def _keep_evaluated(self, scope: Any, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
+    def _keep_evaluated(self, scope: object, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
         if not any(recorded_inside[columns["env_index"] :][:1]):
             self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
         self._count.guard("evaluation", "noting the best model", self._note_best_models)

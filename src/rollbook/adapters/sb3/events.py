@@ -35,7 +35,7 @@ class TensorBoardOutputFormat(_Base):
         self.writer: Any = native.open_events("auto", folder, {})
         self._is_closed = False
 
-    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
         """Append one row's events and flush them.
 
         Raises:
@@ -54,7 +54,7 @@ class TensorBoardOutputFormat(_Base):
             self.writer.close()
             self._is_closed = True
 
-    def _one(self, key: str, value: Any, step: int) -> None:
+    def _one(self, key: str, value: object, step: int) -> None:
         writer = self.writer
         if isinstance(value, str):
             writer.add_text(key, value, step)

@@ -23,7 +23,9 @@ _NOWHERE = ("",)
 """What the logger stores for a key without exclusion."""
 
 
-def _kept(key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], name: str, compat: bool) -> dict[str, Any]:
+def _kept(
+    key_values: Mapping[str, object], key_excluded: Mapping[str, object], name: str, compat: bool
+) -> dict[str, Any]:
     """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters.
 
     Raises:
@@ -72,7 +74,7 @@ class CSVOutputFormat(KVWriter):
         """The table."""
         return self._table
 
-    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
         """Append one line."""
         row = _kept(key_values, key_excluded, "csv", self.compat)
         if row:
@@ -94,7 +96,7 @@ class JSONOutputFormat(KVWriter):
         self.compat = compat
         self.file = open(filename, "a", encoding="utf-8")  # noqa: SIM115  # until close()
 
-    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
         """Append one line."""
         wanted = _kept(key_values, key_excluded, "json", self.compat)
         row = {key: json_data(value) for key, value in wanted.items()}
@@ -107,7 +109,7 @@ class JSONOutputFormat(KVWriter):
         self.file.close()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if value is None or isinstance(value, (str, float, int)):
         return value
     number = scalar_of(value)
@@ -116,6 +118,6 @@ def _cell(value: Any) -> Any:
     return number if is_tensor(value) else value  # numpy's own text has the digits of its own precision
 
 
-def _as_list(value: Any) -> Any:
+def _as_list(value: object) -> Any:
     value = host_tensor(value)
     return value.tolist() if hasattr(value, "tolist") else value

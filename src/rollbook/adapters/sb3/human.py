@@ -46,7 +46,7 @@ class HumanOutputFormat(KVWriter, SeqWriter):
             return ("log",)
         return ("stdout",) if self.file in (sys.stdout, sys.stderr) else ("stdout", "log")
 
-    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
         """Write one table; nothing if there is nothing to show."""
         names, shown = self.names, {}
         for key, value in sorted(key_values.items(), key=lambda item: str(item[0])):
@@ -116,7 +116,7 @@ class HumanOutputFormat(KVWriter, SeqWriter):
             flush()
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     number = scalar_of(value)

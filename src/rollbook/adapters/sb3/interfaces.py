@@ -16,21 +16,21 @@ __all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "S
 class Video:
     """A film: `frames` [n, time, channels, height, width], `fps` frames per second."""
 
-    def __init__(self, frames: Any, fps: float) -> None:
+    def __init__(self, frames: object, fps: float) -> None:
         self.frames, self.fps = frames, fps
 
 
 class Figure:
     """A matplotlib figure, to be closed after logging if `close`."""
 
-    def __init__(self, figure: Any, close: bool) -> None:
+    def __init__(self, figure: object, close: bool) -> None:
         self.figure, self.close = figure, close
 
 
 class Image:
     """A picture with its axes named by `dataformats`, such as "CHW"."""
 
-    def __init__(self, image: Any, dataformats: str) -> None:
+    def __init__(self, image: object, dataformats: str) -> None:
         self.image, self.dataformats = image, dataformats
 
 
@@ -41,7 +41,7 @@ class HParam:
       Exception: `metric_dict` is empty (TensorBoard would not show the parameters).
     """
 
-    def __init__(self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, float]) -> None:
+    def __init__(self, hparam_dict: Mapping[str, object], metric_dict: Mapping[str, float]) -> None:
         if not metric_dict:
             raise Exception("`metric_dict` must not be empty: TensorBoard shows hyper-parameters beside metrics only")
         self.hparam_dict, self.metric_dict = hparam_dict, metric_dict

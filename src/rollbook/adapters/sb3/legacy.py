@@ -39,7 +39,7 @@ __all__ += ["logkv_mean", "logkvs", "profile", "record_tabular", "reset", "set_l
 class KVWriter:
     """Takes rows: override `writekvs`."""
 
-    def writekvs(self, kvs: Mapping[str, Any]) -> None:
+    def writekvs(self, kvs: Mapping[str, object]) -> None:
         """Write one row. `kvs` is the writer's own copy."""
         raise NotImplementedError
 
@@ -62,11 +62,11 @@ class Logger(_Logger):
     CURRENT: ClassVar[Logger]
     DEFAULT: ClassVar[Logger]
 
-    def logkv(self, key: str, val: Any) -> None:
+    def logkv(self, key: str, val: object) -> None:
         """Set a value of the row."""
         self.record(key, val)
 
-    def logkv_mean(self, key: str, val: Any) -> None:
+    def logkv_mean(self, key: str, val: object) -> None:
         """Make the row's value a mean; None says nothing."""
         self.record_mean(key, val)
 
@@ -95,17 +95,17 @@ class Logger(_Logger):
 Logger.DEFAULT = Logger.CURRENT = Logger(folder=None, output_formats=[make_output_format("stdout", "")])
 
 
-def logkv(key: str, val: Any) -> None:
+def logkv(key: str, val: object) -> None:
     """Set a value of the current logger's row."""
     Logger.CURRENT.logkv(key, val)
 
 
-def logkv_mean(key: str, val: Any) -> None:
+def logkv_mean(key: str, val: object) -> None:
     """Make a value of the current logger's row a mean."""
     Logger.CURRENT.logkv_mean(key, val)
 
 
-def logkvs(key_values: Mapping[str, Any]) -> None:
+def logkvs(key_values: Mapping[str, object]) -> None:
     """Set several values."""
     for key, value in key_values.items():
         logkv(key, value)
@@ -121,27 +121,27 @@ def getkvs() -> dict[str, Any]:
     return Logger.CURRENT.name_to_value
 
 
-def log(*args: Any, level: int = INFO) -> None:
+def log(*args: object, level: int = INFO) -> None:
     """Write a line of text."""
     Logger.CURRENT.log(*args, level=level)
 
 
-def debug(*args: Any) -> None:
+def debug(*args: object) -> None:
     """Write a line of level DEBUG."""
     log(*args, level=DEBUG)
 
 
-def info(*args: Any) -> None:
+def info(*args: object) -> None:
     """Write a line of level INFO."""
     log(*args, level=INFO)
 
 
-def warn(*args: Any) -> None:
+def warn(*args: object) -> None:
     """Write a line of level WARN."""
     log(*args, level=WARN)
 
 
-def error(*args: Any) -> None:
+def error(*args: object) -> None:
     """Write a line of level ERROR."""
     log(*args, level=ERROR)
 
@@ -234,7 +234,7 @@ def profile(name: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def timed(*args: Any, **kwargs: Any) -> Any:
+        def timed(*args: object, **kwargs: object) -> Any:
             with ProfileKV(name):
                 return function(*args, **kwargs)
 
@@ -243,7 +243,7 @@ def profile(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def _is_users(output: Any) -> bool:
+def _is_users(output: object) -> bool:
     return not type(output).__module__.startswith(("rollbook.adapters.sb3.", "stable_baselines")) or isinstance(
         output, RollbookOutputFormat
     )

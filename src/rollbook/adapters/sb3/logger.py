@@ -70,7 +70,7 @@ class Logger(_Base):
             return ("",)
         return (string_or_tuple,) if isinstance(string_or_tuple, str) else tuple(string_or_tuple)
 
-    def record(self, key: str, value: Any, exclude: str | Iterable[str] | None = None) -> None:
+    def record(self, key: str, value: object, exclude: str | Iterable[str] | None = None) -> None:
         """Set a value of the row. A later call with the same key replaces it, and what `record_mean` had collected."""
         self.name_to_value[key] = value
         self.name_to_count.pop(key, None)
@@ -109,24 +109,24 @@ class Logger(_Base):
                 raise error
             self._failed("write", output, error)
 
-    def log(self, *args: Any, level: int = INFO) -> None:
+    def log(self, *args: object, level: int = INFO) -> None:
         """Write a line of text to the outputs that take text, if `level` is at least the logger's."""
         if self.level <= level and self.level != DISABLED:
             self._do_log(args)
 
-    def debug(self, *args: Any) -> None:
+    def debug(self, *args: object) -> None:
         """Write a line of level DEBUG."""
         self.log(*args, level=_host.DEBUG)
 
-    def info(self, *args: Any) -> None:
+    def info(self, *args: object) -> None:
         """Write a line of level INFO."""
         self.log(*args, level=_host.INFO)
 
-    def warn(self, *args: Any) -> None:
+    def warn(self, *args: object) -> None:
         """Write a line of level WARN."""
         self.log(*args, level=_host.WARN)
 
-    def error(self, *args: Any) -> None:
+    def error(self, *args: object) -> None:
         """Write a line of level ERROR."""
         self.log(*args, level=_host.ERROR)
 
@@ -148,7 +148,7 @@ class Logger(_Base):
             except Exception as err:
                 self._failed("close", output, err)
 
-    def _do_log(self, args: tuple[Any, ...]) -> None:
+    def _do_log(self, args: tuple[object, ...]) -> None:
         parts = [str(arg) for arg in args]
         for output in self.output_formats:
             try:
@@ -159,7 +159,7 @@ class Logger(_Base):
             except Exception as err:
                 self._failed("write_sequence", output, err)
 
-    def _failed(self, verb: str, output: Any, err: Exception) -> None:
+    def _failed(self, verb: str, output: object, err: Exception) -> None:
         from rollbook.errors import LoggingFailed
 
         if isinstance(err, LoggingFailed):
@@ -177,7 +177,7 @@ class _Counts(dict):  # type: ignore[type-arg]
 
 
 def filter_excluded_keys(
-    key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], _format: str
+    key_values: Mapping[str, object], key_excluded: Mapping[str, object], _format: str
 ) -> dict[str, Any]:
     """The values that are not excluded from a format."""
     return {key: value for key, value in key_values.items() if not excluded_from(key_excluded.get(key), _format)}
@@ -227,9 +227,9 @@ def configure(
     folder: str | os.PathLike[str] | None = None,
     format_strings: Sequence[str] | str | None = None,
     *,
-    run: Any = None,
+    run: object = None,
     project: str | None = None,
-    run_options: Mapping[str, Any] | None = None,
+    run_options: Mapping[str, object] | None = None,
     compat: bool = False,
 ) -> Any:
     """A logger for `model.set_logger`, with the run as a further output.

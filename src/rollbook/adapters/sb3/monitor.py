@@ -86,7 +86,7 @@ class ResultsWriter:
             self.file_handler.write(f"#{json.dumps(about)}\n")
             self._line(dict(zip(self._columns, self._columns, strict=True)))
 
-    def write_row(self, epinfo: Mapping[str, Any]) -> None:
+    def write_row(self, epinfo: Mapping[str, object]) -> None:
         """Append one episode.
 
         Raises:
@@ -103,7 +103,7 @@ class ResultsWriter:
         """Close the file."""
         self.file_handler.close()
 
-    def _line(self, row: Mapping[str, Any]) -> None:
+    def _line(self, row: Mapping[str, object]) -> None:
         text = io.StringIO()
         csv.DictWriter(text, self._columns, lineterminator="\n").writerow(row)
         self.file_handler.write(text.getvalue())
@@ -207,7 +207,7 @@ class Monitor(_Base):
         """When every finished episode ended, in seconds since t_start."""
         return self.episode_times
 
-    def _ended(self, info: Mapping[str, Any]) -> dict[str, Any]:
+    def _ended(self, info: Mapping[str, object]) -> dict[str, Any]:
         self.needs_reset = True
         seconds = time.time() - self.t_start
         record: dict[str, Any] = {"r": round(self._return, 6), "l": self._length, "t": round(seconds, 6)}

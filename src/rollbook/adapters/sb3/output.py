@@ -43,7 +43,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     name = "rollbook"
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         """An instance that the older library takes for one of its own, too, where that is in use."""
         old = sys.modules.get("stable_baselines.logger")
         if old is not None and not issubclass(cls, old.KVWriter):
@@ -52,10 +52,10 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         *,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
         clocks: Callable[[int], dict[str, Any]] | None = None,
     ) -> None:
         if project is not None:
@@ -65,7 +65,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         self._count = Bill(to=self.run)
         self._plain_kinds: set[type] = {float, int, bool}
 
-    def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
         """Append one row."""
         values = key_values
         name = self.name
@@ -87,7 +87,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     # -- the older names
 
-    def writekvs(self, kvs: Mapping[str, Any]) -> None:
+    def writekvs(self, kvs: Mapping[str, object]) -> None:
         """Append one row; the step is the algorithm's own total, if the row holds one."""
         step = next((kvs[key] for key in _OLD_STEPS if key in kvs), None)
         clocks = {} if step is None else {"step": step, "env_step": step}
@@ -99,7 +99,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
 
     # -- parts
 
-    def _row(self, values: Mapping[str, Any], clocks: dict[str, Any]) -> None:
+    def _row(self, values: Mapping[str, object], clocks: dict[str, Any]) -> None:
         run = self.run
         if run is None:
             return
@@ -109,7 +109,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         if values:
             run.log(values, **clocks)
 
-    def _keep_rich(self, values: Mapping[str, Any], kinds: set[type], clocks: dict[str, Any]) -> dict[str, Any]:
+    def _keep_rich(self, values: Mapping[str, object], kinds: set[type], clocks: dict[str, Any]) -> dict[str, Any]:
         """Keep pictures, films and the like; returns the other values."""
         self._plain_kinds |= {kind for kind in kinds if not issubclass(kind, _RICH)}
         plain = {}

@@ -77,12 +77,12 @@ class Logger:
         output_dir: str | os.PathLike[str] | None = None,
         output_fname: str = "progress.txt",
         exp_name: str | None = None,
-        neptune_experiment: Any = None,
+        neptune_experiment: object = None,
         *,
-        trackers: Iterable[Any] = (),
-        run: Any = None,
+        trackers: Iterable[object] = (),
+        run: object = None,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
         existing: str = "append",
         compat: bool = False,
     ) -> None:
@@ -123,7 +123,7 @@ class Logger:
         if self._leads:
             _say(self._coloured(msg, color))
 
-    def log_tabular(self, key: str, val: Any) -> None:
+    def log_tabular(self, key: str, val: object) -> None:
         """Set a value of the row being made. A key that is set twice keeps the later value (said once)."""
         if self.compat:
             if not self.first_row and key not in self.log_headers:
@@ -141,7 +141,7 @@ class Logger:
             self.log_headers.append(key)
         self.log_current_row[key] = val
 
-    def save_config(self, config: Mapping[str, Any]) -> None:
+    def save_config(self, config: Mapping[str, object]) -> None:
         """Keep a configuration: printed, in config.json, in the run's config and in the trackers."""
         plain = convert_json(dict(config))
         if self.exp_name is not None:
@@ -157,7 +157,7 @@ class Logger:
             self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(plain))
         self._trackers.config(plain)
 
-    def save_state(self, state_dict: Mapping[str, Any], itr: int | None = None) -> None:
+    def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
         """Save `state_dict` (vars.pkl) and what the savers were set up for; each file is replaced whole or not at all.
 
         Args:
@@ -184,7 +184,7 @@ class Logger:
                 clocks["gradient_step"] = itr
             guard("checkpoint", "noting the checkpoint", lambda: run.save_checkpoint(path=paths[-1], **clocks))
 
-    def setup_tf_saver(self, sess: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+    def setup_tf_saver(self, sess: object, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Have `save_state` write tf1_save/. Needs nothing of TensorFlow but tensors with a `name`."""
         self.tf_saver_elements = {"session": sess, "inputs": inputs, "outputs": outputs}
         self.tf_saver_info = {
@@ -192,7 +192,7 @@ class Logger:
             "outputs": {key: value.name for key, value in outputs.items()},
         }
 
-    def setup_pytorch_saver(self, what_to_save: Any) -> None:
+    def setup_pytorch_saver(self, what_to_save: object) -> None:
         """Have `save_state` write pyt_save/model.pt: a network, or anything torch can pickle."""
         self.pytorch_saver_elements = what_to_save
 
@@ -243,7 +243,9 @@ class Logger:
 
     # -- parts
 
-    def _find_run(self, run: Any, project: str | None, options: Mapping[str, Any] | None) -> tuple[Run | None, bool]:
+    def _find_run(
+        self, run: object, project: str | None, options: Mapping[str, object] | None
+    ) -> tuple[Run | None, bool]:
         folder = self.output_dir or ""
         seed = re.search(r"_s(\d+)$", os.path.basename(os.path.normpath(folder))) if folder else None
         if num_procs() > 1 and run is None:
@@ -253,7 +255,7 @@ class Logger:
         return find_run(run, project="", name="")
 
     def _open_run(
-        self, project: str | None, options: Mapping[str, Any] | None, folder: str, seed: re.Match[str] | None
+        self, project: str | None, options: Mapping[str, object] | None, folder: str, seed: re.Match[str] | None
     ) -> tuple[Run | None, bool]:
         name = os.path.basename(os.path.normpath(folder)) or "spinningup"
         return find_run(
@@ -264,14 +266,14 @@ class Logger:
             options={"project": project, **(options or {})} if project else options,
         )
 
-    def _clocks_of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _clocks_of(self, row: Mapping[str, object]) -> dict[str, Any]:
         clocks: dict[str, Any] = {"epoch": self._epochs}
         for key, clock in self.CLOCKS.items():
             if row.get(key) is not None and row[key] != "":
                 clocks[clock] = row[key]
         return clocks
 
-    def _write_row(self, table: GrowingTable, columns: list[str], row: Mapping[str, Any]) -> None:
+    def _write_row(self, table: GrowingTable, columns: list[str], row: Mapping[str, object]) -> None:
         table.add_columns(columns)
         cell = _old_cell if self.compat else _cell
         table.write({key: cell(value) for key, value in row.items()})
@@ -306,7 +308,7 @@ class EpochLogger(Logger):
         self._scopes: dict[str, Any] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
-    def store(self, **kwargs: Any) -> None:
+    def store(self, **kwargs: object) -> None:
         """Keep numbers, arrays or tensors for the statistics of this epoch; each goes to the run at once, too."""
         for key, value in kwargs.items():
             value = without_graph(value)  # the graph behind a loss is not ours to keep alive
@@ -325,7 +327,7 @@ class EpochLogger(Logger):
             self._keep_raw(kwargs)
 
     def log_tabular(
-        self, key: str, val: Any = None, with_min_and_max: bool = False, average_only: bool = False
+        self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
     ) -> None:
         """Set a value, or, without one, the statistics of what was stored under `key` since they were last logged.
 
@@ -384,7 +386,7 @@ class EpochLogger(Logger):
 class DummyLogger:
     """Has the names of a logger and does nothing; for ranks that are not to log."""
 
-    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+    def __init__(self, *_args: object, **_kwargs: object) -> None:
         return
 
     def __getattr__(self, name: str) -> Any:
@@ -399,7 +401,7 @@ def _plain(value: Any) -> Any:
     return value.item() if kind.__module__ == "numpy" and value.size == 1 else value
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, float) and type(value) is not float:
         return float(value)  # numpy's own text differs between its versions
     item = getattr(value, "item", None)
@@ -408,7 +410,7 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _old_cell(value: Any) -> Any:
+def _old_cell(value: object) -> Any:
     """As Spinning Up wrote it: the value's own text, which for a float32 has a float32's digits."""
     return value if isinstance(value, (int, float)) else str(value)
 

@@ -45,7 +45,7 @@ def setup_logger_kwargs(
     seed: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     datestamp: bool = False,
-    **more: Any,
+    **more: object,
 ) -> dict[str, Any]:
     """The arguments of a logger: `data/<exp_name>/<exp_name>_s<seed>`, and whatever else is to reach it.
 

@@ -33,7 +33,7 @@ def suffix(itr: int | None) -> str:
     return "" if itr is None else f"{int(itr)}"
 
 
-def _dump(value: Any, path: str) -> None:
+def _dump(value: object, path: str) -> None:
     """Pickle with joblib, which `load_policy_and_env` reads with, or with the standard library, which it reads too."""
     try:
         writer = import_module("joblib")
@@ -43,7 +43,7 @@ def _dump(value: Any, path: str) -> None:
         writer.dump(value, file)
 
 
-def save_vars(state: Any, folder: str, itr: int | None) -> str:
+def save_vars(state: object, folder: str, itr: int | None) -> str:
     """Write vars<itr>.pkl; returns its path. Raises whatever pickling raises, with the older file intact."""
     path = os.path.join(folder, f"vars{suffix(itr)}.pkl")
     with replacing(path) as beside:
@@ -51,7 +51,7 @@ def save_vars(state: Any, folder: str, itr: int | None) -> str:
     return path
 
 
-def save_model(model: Any, folder: str, itr: int | None) -> str:
+def save_model(model: object, folder: str, itr: int | None) -> str:
     """Write pyt_save/model<itr>.pt, the whole object as torch pickles it; returns its path."""
     torch = _need("torch", "setup_pytorch_saver()")
     where = os.path.join(folder, "pyt_save")
@@ -88,7 +88,7 @@ def save_tf_graph(elements: dict[str, Any], info: dict[str, Any], folder: str, i
     return path
 
 
-def restore_tf_graph(sess: Any, fpath: str) -> dict[str, Any]:
+def restore_tf_graph(sess: object, fpath: str) -> dict[str, Any]:
     """Load a graph that `save_tf_graph` wrote into `sess`; its input and output tensors by name.
 
     Reads a pickle: only for files you trust.

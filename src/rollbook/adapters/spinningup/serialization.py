@@ -20,7 +20,7 @@ _DEEPEST = 8
 _LARGEST_ARRAY = 256
 
 
-def is_json_serializable(v: Any) -> bool:
+def is_json_serializable(v: object) -> bool:
     """Whether strict JSON can hold `v` as it is."""
     try:
         json.dumps(v, allow_nan=False)
@@ -29,7 +29,7 @@ def is_json_serializable(v: Any) -> bool:
     return True
 
 
-def convert_json(obj: Any) -> Any:
+def convert_json(obj: object) -> Any:
     """`obj` in plain JSON data.
 
     Numbers, text, booleans and None stay; NaN and infinities become their names; dicts get text keys; tuples and sets
@@ -43,13 +43,13 @@ def convert_json(obj: Any) -> Any:
 class _Converted(Walk):
     deepest = _DEEPEST - 1
 
-    def atom(self, value: Any, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> Any:
         return str(value) if isinstance(value, (float, bytes)) and not _is_finite(value) else value
 
-    def parts(self, value: Any) -> Iterable[tuple[Any, Any]] | None:
+    def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
         return value.items() if isinstance(value, dict) else None
 
-    def sequence(self, items: Iterable[Any], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
         plain = super().sequence(items, place, above)
         return sorted(plain, key=str) if isinstance(items, (set, frozenset)) else plain
 
@@ -58,7 +58,7 @@ class _Converted(Walk):
             return f"array of shape {tuple(array.shape)}, {array.dtype}"
         return self.value(array.tolist(), place, above)
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         name = getattr(value, "__name__", None)
         if isinstance(name, str):
             return name if "lambda" not in name else text_of(value)
@@ -69,10 +69,10 @@ class _Converted(Walk):
             return {text: self.mapping(public.items(), place, above)}
         return text
 
-    def again(self, value: Any, place: Place, above: tuple[int, ...]) -> str:
+    def again(self, value: object, place: Place, above: tuple[int, ...]) -> str:
         return "<cycle>"
 
-    def refused(self, value: Any, place: Place) -> str:
+    def refused(self, value: object, place: Place) -> str:
         return text_of(value)
 
 
@@ -80,12 +80,12 @@ def _is_finite(value: float | bytes) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _says_more_in_parts(obj: Any, text: str) -> bool:
+def _says_more_in_parts(obj: object, text: str) -> bool:
     """Whether the attributes of an object belong in a configuration: not those of networks, nor of our own objects."""
     ours = type(obj).__module__.partition(".")[0] == "rollbook"
     return not ours and "\n" not in text and not hasattr(obj, "forward")
 
 
-def config_text(config: Any) -> str:
+def config_text(config: object) -> str:
     """The text of config.json, laid out as Spinning Up does it."""
     return json.dumps(config, separators=(",", ":\t"), indent=4, sort_keys=True, allow_nan=False)

@@ -101,7 +101,7 @@ def as_samples(stored: Any) -> NDArray[np.float64]:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def sample_statistics(stored: Any) -> tuple[float, float, float, float] | None:
+def sample_statistics(stored: object) -> tuple[float, float, float, float] | None:
     """(mean, population standard deviation, minimum, maximum) over all ranks; None if no rank has a sample.
 
     Collective: every rank calls it for the same things in the same order, also a rank that has nothing.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["render"]
 
 
-def render(row: Mapping[str, Any], old_style: bool = False) -> str:
+def render(row: Mapping[str, object], old_style: bool = False) -> str:
     """The row as a table of two columns, names and values, both right-aligned.
 
     Args:

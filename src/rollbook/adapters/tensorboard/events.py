@@ -63,7 +63,7 @@ class FileWriter:
             event.step = int(step)
         self.event_writer.add_event(event)
 
-    def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
+    def add_summary(self, summary: object, global_step: object = None, walltime: float | None = None) -> None:
         """Append an event that holds a summary."""
         self.add_event(self._event(summary=summary), global_step, walltime)
 
@@ -139,8 +139,8 @@ class EventWriter:
     def add_scalar(
         self,
         tag: str,
-        scalar_value: Any,
-        global_step: Any = None,
+        scalar_value: object,
+        global_step: object = None,
         walltime: float | None = None,
         new_style: bool = False,
         double_precision: bool = False,
@@ -159,7 +159,11 @@ class EventWriter:
         self._add(value, global_step, walltime)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, object],
+        global_step: object = None,
+        walltime: float | None = None,
     ) -> None:
         """Several curves of one chart: each gets a run of its own, a folder `<tag>_<name>`, as TensorBoard wants it."""
         walltime = time.time() if walltime is None else walltime
@@ -170,9 +174,9 @@ class EventWriter:
     def add_histogram(
         self,
         tag: str,
-        values: Any,
-        global_step: Any = None,
-        bins: Any = "tensorflow",
+        values: object,
+        global_step: object = None,
+        bins: object = "tensorflow",
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
@@ -191,7 +195,7 @@ class EventWriter:
         sum_squares: float,
         bucket_limits: Sequence[float],
         bucket_counts: Sequence[float],
-        global_step: Any = None,
+        global_step: object = None,
         walltime: float | None = None,
     ) -> None:
         """A distribution that was binned already.
@@ -208,21 +212,21 @@ class EventWriter:
         value = self.messages.buckets(tag, min, max, num, sum, sum_squares, limits, counts)
         self._add(value, global_step, walltime)
 
-    def add_tensor(self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None) -> None:
+    def add_tensor(self, tag: str, tensor: object, global_step: object = None, walltime: float | None = None) -> None:
         """A tensor with all of its elements."""
         self._add(plugins.tensor(self.messages, tag, tensor), global_step, walltime)
 
     # -- texts, pictures, sounds
 
-    def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
+    def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
         """A text (Markdown)."""
         self._add(self.messages.text(f"{tag}/text_summary", text_string), global_step, walltime)
 
     def add_image(
         self,
         tag: str,
-        img_tensor: Any,
-        global_step: Any = None,
+        img_tensor: object,
+        global_step: object = None,
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
@@ -233,8 +237,8 @@ class EventWriter:
     def add_images(
         self,
         tag: str,
-        img_tensor: Any,
-        global_step: Any = None,
+        img_tensor: object,
+        global_step: object = None,
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
@@ -244,9 +248,9 @@ class EventWriter:
     def add_image_with_boxes(
         self,
         tag: str,
-        img_tensor: Any,
-        box_tensor: Any,
-        global_step: Any = None,
+        img_tensor: object,
+        box_tensor: object,
+        global_step: object = None,
         walltime: float | None = None,
         rescale: float = 1,
         dataformats: str = "CHW",
@@ -257,7 +261,7 @@ class EventWriter:
         self._picture(tag, [picture], global_step, walltime, rescale=rescale)
 
     def add_figure(
-        self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None
+        self, tag: str, figure: object, global_step: object = None, close: bool = True, walltime: float | None = None
     ) -> None:
         """A matplotlib figure, or a list of them side by side."""
         import numpy as np
@@ -273,8 +277,8 @@ class EventWriter:
     def add_video(
         self,
         tag: str,
-        vid_tensor: Any,
-        global_step: Any = None,
+        vid_tensor: object,
+        global_step: object = None,
         fps: float = 4,
         walltime: float | None = None,
         dataformats: str = "NTCHW",
@@ -286,8 +290,8 @@ class EventWriter:
     def add_audio(
         self,
         tag: str,
-        snd_tensor: Any,
-        global_step: Any = None,
+        snd_tensor: object,
+        global_step: object = None,
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
@@ -318,11 +322,11 @@ class EventWriter:
     def add_pr_curve(
         self,
         tag: str,
-        labels: Any,
-        predictions: Any,
-        global_step: Any = None,
+        labels: object,
+        predictions: object,
+        global_step: object = None,
         num_thresholds: int = plugins.MOST_THRESHOLDS,
-        weights: Any = None,
+        weights: object = None,
         walltime: float | None = None,
     ) -> None:
         """A precision-recall curve."""
@@ -332,15 +336,15 @@ class EventWriter:
     def add_pr_curve_raw(
         self,
         tag: str,
-        true_positive_counts: Any,
-        false_positive_counts: Any,
-        true_negative_counts: Any,
-        false_negative_counts: Any,
-        precision: Any,
-        recall: Any,
-        global_step: Any = None,
+        true_positive_counts: object,
+        false_positive_counts: object,
+        true_negative_counts: object,
+        false_negative_counts: object,
+        precision: object,
+        recall: object,
+        global_step: object = None,
         num_thresholds: int = plugins.MOST_THRESHOLDS,
-        weights: Any = None,
+        weights: object = None,
         walltime: float | None = None,
     ) -> None:
         """A precision-recall curve that was computed already."""
@@ -354,11 +358,11 @@ class EventWriter:
     def add_mesh(
         self,
         tag: str,
-        vertices: Any,
-        colors: Any = None,
-        faces: Any = None,
-        config_dict: Mapping[str, Any] | None = None,
-        global_step: Any = None,
+        vertices: object,
+        colors: object = None,
+        faces: object = None,
+        config_dict: Mapping[str, object] | None = None,
+        global_step: object = None,
         walltime: float | None = None,
     ) -> None:
         """A mesh, or a cloud of points."""
@@ -383,10 +387,10 @@ class EventWriter:
 
     def add_embedding(
         self,
-        mat: Any,
-        metadata: Sequence[Any] | None = None,
-        label_img: Any = None,
-        global_step: Any = None,
+        mat: object,
+        metadata: Sequence[object] | None = None,
+        label_img: object = None,
+        global_step: object = None,
         tag: str = "default",
         metadata_header: Sequence[str] | None = None,
     ) -> None:
@@ -398,7 +402,7 @@ class EventWriter:
         self._projector.add(mat, metadata, label_img, global_step, tag, metadata_header)
 
     def add_graph(
-        self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
+        self, model: object, input_to_model: object = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
         """The graph of a torch module, traced by torch.
 
@@ -409,7 +413,7 @@ class EventWriter:
         trace = need("torch.utils.tensorboard._pytorch_graph", extra="tensorboard", why=why, also="torch").graph
         self._get_file_writer().add_graph(trace(model, input_to_model, verbose, use_strict_trace))
 
-    def add_onnx_graph(self, prototxt: Any) -> None:
+    def add_onnx_graph(self, prototxt: object) -> None:
         """The graph in an ONNX file, read by torch.
 
         Raises:
@@ -443,7 +447,7 @@ class EventWriter:
             file = self.all_writers[where] = FileWriter(where, *self._file_options)
         return file
 
-    def _add(self, value: Any, step: Any, walltime: float | None, where: str | None = None) -> None:
+    def _add(self, value: object, step: object, walltime: float | None, where: str | None = None) -> None:
         self._event([value], step, walltime, where)
 
     def _event(self, values: Sequence[Any], step: Any, walltime: float | None, where: str | None = None) -> None:
@@ -454,7 +458,7 @@ class EventWriter:
         self,
         tag: str,
         frames: Sequence[Any],
-        step: Any,
+        step: object,
         walltime: float | None,
         fps: float = 4,
         rescale: float = 1,
@@ -473,7 +477,7 @@ class EventWriter:
         self._add(self.messages.image(tag, data.getvalue(), height, width, channels), step, walltime)
 
 
-def number_of(value: Any) -> float:
+def number_of(value: object) -> float:
     """`value` as a number, also an array or tensor of one element, of any shape.
 
     Raises:

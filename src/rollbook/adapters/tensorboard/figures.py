@@ -22,7 +22,7 @@ def pixels_of(figure: Any) -> Any:
     return np.array(canvas.buffer_rgba())
 
 
-def close_figures(figures: Iterable[Any]) -> None:
+def close_figures(figures: Iterable[object]) -> None:
     """Let pyplot forget them, if it knew them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:

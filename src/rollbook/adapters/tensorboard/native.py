@@ -30,7 +30,7 @@ def default_folder(comment: str) -> str:
     return os.path.join("runs", datetime.now().strftime("%b%d_%H-%M-%S") + "_" + socket.gethostname() + comment)
 
 
-def open_events(choice: Any, folder: str, options: dict[str, Any]) -> Any:
+def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
     """A writer of event files, or None for events=False.
 
     Args:

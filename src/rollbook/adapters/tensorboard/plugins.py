@@ -35,9 +35,9 @@ def _part(module: str) -> Any:
 
 def hparams(
     messages: Messages,
-    parameters: Mapping[str, Any],
-    metrics: Mapping[str, Any],
-    domains: Mapping[str, Sequence[Any]] | None = None,
+    parameters: Mapping[str, object],
+    metrics: Mapping[str, object],
+    domains: Mapping[str, Sequence[object]] | None = None,
 ) -> list[Any]:
     """The three summaries of the HPARAMS page: which parameters and metrics there are, these values, and a good end.
 
@@ -83,7 +83,7 @@ def hparams(
     ]
 
 
-def audio(messages: Messages, tag: str, sound: Any, rate: int = 44100) -> Any:
+def audio(messages: Messages, tag: str, sound: object, rate: int = 44100) -> Any:
     """A sound of one channel.
 
     Args:
@@ -107,7 +107,12 @@ def audio(messages: Messages, tag: str, sound: Any, rate: int = 44100) -> Any:
 
 
 def precision_recall(
-    messages: Messages, tag: str, labels: Any, predictions: Any, thresholds: int = MOST_THRESHOLDS, weights: Any = None
+    messages: Messages,
+    tag: str,
+    labels: object,
+    predictions: object,
+    thresholds: int = MOST_THRESHOLDS,
+    weights: object = None,
 ) -> Any:
     """A precision-recall curve of predictions.
 
@@ -137,7 +142,7 @@ def precision_recall(
     return curve(messages, tag, rows, thresholds)
 
 
-def curve(messages: Messages, tag: str, rows: Sequence[Any], thresholds: int = MOST_THRESHOLDS) -> Any:
+def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int = MOST_THRESHOLDS) -> Any:
     """A precision-recall curve that was computed already.
 
     Args:
@@ -153,7 +158,7 @@ def curve(messages: Messages, tag: str, rows: Sequence[Any], thresholds: int = M
 
 
 def mesh(
-    messages: Messages, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config: Any = None
+    messages: Messages, tag: str, vertices: object, colors: object = None, faces: object = None, config: object = None
 ) -> list[Any]:
     """A mesh or a cloud of points: a summary for each of vertices, faces and colours.
 
@@ -223,7 +228,7 @@ _FIELDS = {
 }
 
 
-def tensor(messages: Messages, tag: str, values: Any) -> Any:
+def tensor(messages: Messages, tag: str, values: object) -> Any:
     """A tensor with all of its elements.
 
     Raises:
@@ -248,7 +253,7 @@ def tensor(messages: Messages, tag: str, values: Any) -> Any:
     return messages.plugin(tag, "tensor", proto)
 
 
-def boxed(picture_HWC: NDArray[Any], boxes: Any, labels: Sequence[str] | str | None = None) -> NDArray[Any]:
+def boxed(picture_HWC: NDArray[Any], boxes: object, labels: Sequence[str] | str | None = None) -> NDArray[Any]:
     """A picture with red boxes drawn on it.
 
     Args:

@@ -56,13 +56,13 @@ class SummaryWriter:
         write_to_disk: bool = True,
         *,
         logdir: str | os.PathLike[str] | None = None,
-        run: Any = None,
+        run: object = None,
         clock: str | None = "env_step",
-        events: Any = "auto",
+        events: object = "auto",
         scope: str | None = None,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
-        **more: Any,
+        run_options: Mapping[str, object] | None = None,
+        **more: object,
     ) -> None:
         folder = log_dir if log_dir is not None else logdir
         self.log_dir = self.logdir = os.fspath(folder) if folder else native.default_folder(comment or "")
@@ -100,8 +100,8 @@ class SummaryWriter:
     def add_scalar(
         self,
         tag: str,
-        scalar_value: Any,
-        global_step: Any = None,
+        scalar_value: object,
+        global_step: object = None,
         walltime: float | None = None,
         new_style: Any = False,
         double_precision: Any = False,
@@ -144,7 +144,11 @@ class SummaryWriter:
             self._failed("event_file", "add_scalar", err)
 
     def add_scalars(
-        self, main_tag: str, tag_scalar_dict: Mapping[str, Any], global_step: Any = None, walltime: float | None = None
+        self,
+        main_tag: str,
+        tag_scalar_dict: Mapping[str, object],
+        global_step: object = None,
+        walltime: float | None = None,
     ) -> None:
         """Several numbers, `<main_tag>/<name>` in the book; event files get a folder for each, as TensorBoard wants."""
         global_step, walltime = self._place(global_step, walltime)
@@ -175,9 +179,9 @@ class SummaryWriter:
     def add_histogram(
         self,
         tag: str,
-        values: Any,
-        global_step: Any = None,
-        bins: Any = "tensorflow",
+        values: object,
+        global_step: object = None,
+        bins: object = "tensorflow",
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
@@ -199,7 +203,7 @@ class SummaryWriter:
         sum_squares: float,
         bucket_limits: Any,
         bucket_counts: Any,
-        global_step: Any = None,
+        global_step: object = None,
         walltime: float | None = None,
     ) -> None:
         """A distribution that was binned already: `bucket_limits` are the upper edges."""
@@ -217,7 +221,7 @@ class SummaryWriter:
 
     # -- texts, pictures, films
 
-    def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
+    def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
         """A text. A table of hyper-parameters, as CleanRL's programs write it, also becomes the run's configuration."""
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
@@ -230,8 +234,8 @@ class SummaryWriter:
     def add_image(
         self,
         tag: str,
-        img_tensor: Any,
-        global_step: Any = None,
+        img_tensor: object,
+        global_step: object = None,
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
@@ -242,7 +246,7 @@ class SummaryWriter:
         self,
         tag: str,
         img_tensor: Any,
-        global_step: Any = None,
+        global_step: object = None,
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
@@ -260,7 +264,7 @@ class SummaryWriter:
         tag: str,
         img_tensor: Any,
         box_tensor: Any,
-        global_step: Any = None,
+        global_step: object = None,
         walltime: float | None = None,
         rescale: Any = 1,
         dataformats: Any = "CHW",
@@ -293,8 +297,8 @@ class SummaryWriter:
     def add_figure(
         self,
         tag: str,
-        figure: Any,
-        global_step: Any = None,
+        figure: object,
+        global_step: object = None,
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
@@ -314,8 +318,8 @@ class SummaryWriter:
     def add_video(
         self,
         tag: str,
-        vid_tensor: Any,
-        global_step: Any = None,
+        vid_tensor: object,
+        global_step: object = None,
         fps: float = 4,
         walltime: float | None = None,
         dataformats: str = "NTCHW",
@@ -343,11 +347,11 @@ class SummaryWriter:
 
     def add_hparams(
         self,
-        hparam_dict: Mapping[str, Any],
-        metric_dict: Mapping[str, Any],
-        hparam_domain_discrete: Any = None,
-        run_name: Any = None,
-        global_step: Any = None,
+        hparam_dict: Mapping[str, object],
+        metric_dict: Mapping[str, object],
+        hparam_domain_discrete: object = None,
+        run_name: object = None,
+        global_step: object = None,
         *,
         name: str | None = None,
     ) -> None:
@@ -375,16 +379,16 @@ class SummaryWriter:
         given = {key: value for key, value in options.items() if value is not None}
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
 
-    def add_onnx_graph(self, prototxt: Any = None, *, onnx_model_file: Any = None) -> None:
+    def add_onnx_graph(self, prototxt: object = None, *, onnx_model_file: object = None) -> None:
         """The graph of an ONNX file."""
         self._only_file("add_onnx_graph", onnx_model_file if prototxt is None else prototxt)
 
-    def add_openvino_graph(self, xmlname: Any) -> None:
+    def add_openvino_graph(self, xmlname: object) -> None:
         """The graph of an OpenVINO file."""
         self._only_file("add_openvino_graph", xmlname)
 
     @contextmanager
-    def use_metadata(self, *, global_step: Any = None, walltime: float | None = None) -> Iterator[Self]:
+    def use_metadata(self, *, global_step: object = None, walltime: float | None = None) -> Iterator[Self]:
         """Verbs inside of `with writer.use_metadata(global_step=10):` stand there if they say nothing else."""
         before = self._defaults
         self._defaults = (global_step, walltime)
@@ -445,7 +449,9 @@ class SummaryWriter:
 
     # -- parts
 
-    def _find_run(self, run: Any, project: str | None, options: Mapping[str, Any] | None) -> tuple[Run | None, bool]:
+    def _find_run(
+        self, run: object, project: str | None, options: Mapping[str, object] | None
+    ) -> tuple[Run | None, bool]:
         from rollbook.run.arguments import program_name
 
         name = os.path.basename(os.path.normpath(self.log_dir))
@@ -464,7 +470,7 @@ class SummaryWriter:
         name = os.path.basename(os.path.normpath(self.log_dir)) if inside.startswith("..") else inside
         return name.replace(os.sep, "/")
 
-    def _place(self, global_step: Any, walltime: float | None) -> tuple[Any, float | None]:
+    def _place(self, global_step: object, walltime: float | None) -> tuple[Any, float | None]:
         """Step and time of a call, where it says none those of `use_metadata`."""
         if self._defaults is None:
             return global_step, walltime
@@ -472,7 +478,7 @@ class SummaryWriter:
         return (step if global_step is None else global_step), (moment if walltime is None else walltime)
 
     def _image(
-        self, verb: str, tag: str, picture: Any, global_step: Any, walltime: float | None, dataformats: str
+        self, verb: str, tag: str, picture: object, global_step: object, walltime: float | None, dataformats: str
     ) -> None:
         from rollbook.adapters._pixels import as_picture, as_uint8
 
@@ -485,7 +491,7 @@ class SummaryWriter:
             dataformats = dataformats.upper().replace("N", "")  # as it wants lists
         self._pass_on(verb, tag, picture, global_step, walltime, dataformats=dataformats)
 
-    def _remember(self, folder: str, walltime: float | None, step: Any, value: Any) -> None:
+    def _remember(self, folder: str, walltime: float | None, step: object, value: object) -> None:
         """Keep a number for `export_scalars_to_json` where there is no book to read it from."""
         import time
 
@@ -514,12 +520,12 @@ class SummaryWriter:
     def _figure(self, key: str, figure: Any, step: Any, book: Any) -> None:
         book.log_figure(key, figure, **self._at(step))
 
-    def _at(self, step: Any) -> dict[str, Any]:
+    def _at(self, step: object) -> dict[str, Any]:
         if step is None:
             return {}
         return {"step": step} if self._clock is None else {"step": step, self._clock: step}
 
-    def _log_at(self, walltime: float, values: Mapping[str, Any], step: Any) -> None:
+    def _log_at(self, walltime: float, values: Mapping[str, object], step: object) -> None:
         from rollbook.values import scalar_of
 
         book: Any = self._book
@@ -530,7 +536,7 @@ class SummaryWriter:
             "metrics", {f"{prefix}{tag}": [n] for tag, n in numbers.items()}, time_column=[moment], **self._at(step)
         )
 
-    def _keep(self, verb: str, work: Callable[[Any], Any]) -> None:
+    def _keep(self, verb: str, work: Callable[[Any], object]) -> None:
         book = self._book
         if book is None:
             return
@@ -539,7 +545,7 @@ class SummaryWriter:
             return
         self._guard(verb, lambda: work(book))
 
-    def _guard(self, verb: str, work: Callable[[], Any]) -> Any:
+    def _guard(self, verb: str, work: Callable[[], object]) -> Any:
         try:
             return work()
         except Exception as err:
@@ -550,7 +556,7 @@ class SummaryWriter:
         what = f"SummaryWriter.{verb}()" if where == "summary_writer" else f"{verb}() of the event file"
         self._count.failed(f"{where}_{verb}_{type(err).__name__}", what, err)
 
-    def _only_file(self, verb: str, *args: Any, **kwargs: Any) -> None:
+    def _only_file(self, verb: str, *args: object, **kwargs: object) -> None:
         if self._book is not None:
             self._count(f"ignored_{verb}", message=f"SummaryWriter.{verb}() is not kept in the book")
         if self.native is None:
@@ -564,7 +570,7 @@ class SummaryWriter:
                 f"event_file_lacks_{verb}", message=f"the event writer of {who} has no {verb}(); {others} have it"
             )
 
-    def _pass_on(self, verb: str, *args: Any, **kwargs: Any) -> None:
+    def _pass_on(self, verb: str, *args: object, **kwargs: object) -> None:
         if self.native is None:
             return
         try:
@@ -596,7 +602,7 @@ class SummaryWriter:
     def _is_tensorboardx(self) -> bool:
         return type(self.native).__module__.partition(".")[0] == "tensorboardX"
 
-    def _configure(self, config: Mapping[str, Any]) -> None:
+    def _configure(self, config: Mapping[str, object]) -> None:
         if self.run is None or not config:
             return
         run = self.run.run
@@ -605,7 +611,7 @@ class SummaryWriter:
         goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
         run.fill_in(seed=seed if type(seed) is int else None, total=goal)
 
-    def _summarise(self, metrics: Mapping[str, Any]) -> None:
+    def _summarise(self, metrics: Mapping[str, object]) -> None:
         from rollbook.values import scalar_of
 
         if self.run is not None:
@@ -620,7 +626,7 @@ for _name in FILE_VERBS:
     setattr(SummaryWriter, _name, file_verb(_name))
 
 
-def _stacked(pictures: Sequence[Any]) -> Any:
+def _stacked(pictures: Sequence[object]) -> Any:
     """Pictures of one size as one array."""
     import numpy as np
 

@@ -44,7 +44,7 @@ class RollbookLogger(BaseLogger):
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         train_interval: int = 1000,
         test_interval: int = 1,
         update_interval: int = 1000,
@@ -57,7 +57,7 @@ class RollbookLogger(BaseLogger):
         write_flush: bool = True,
         finish: bool | None = None,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(
             train_interval,
@@ -149,7 +149,7 @@ class RollbookLogger(BaseLogger):
             for name, number in marks.items():
                 self._guard("native", lambda n=name, v=number: self._to_native(f"save/{n}", v, {}))  # type: ignore[misc]
 
-    def _register(self, marks: dict[str, int], path: Any) -> None:
+    def _register(self, marks: dict[str, int], path: object) -> None:
         if self.run is None:
             return
         clocks = {
@@ -211,7 +211,7 @@ class RollbookLogger(BaseLogger):
         Pass `save_best_fn=logger.save_best(fn)`; models are compared by the mean return of the test.
         """
 
-        def save(algorithm: Any) -> None:
+        def save(algorithm: object) -> None:
             score = self._last_test
             if not score <= self._best:
                 self._best = score if score == score else self._best
@@ -297,7 +297,7 @@ class RollbookLogger(BaseLogger):
             scope = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
         return scope
 
-    def _guard(self, what: str, work: Callable[[], Any]) -> None:
+    def _guard(self, what: str, work: Callable[[], object]) -> None:
         self._bill.guard(f"tianshou_{what}", f"{what}: keeping a Tianshou record", work)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -305,11 +305,11 @@ class RollbookLogger(BaseLogger):
         return {**self.__dict__, "writer": None, "_scopes": {}, "_finish": False}
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")
 
 
-def _is_figure(value: Any) -> bool:
+def _is_figure(value: object) -> bool:
     return hasattr(value, "savefig")
 
 

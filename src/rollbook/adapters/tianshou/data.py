@@ -11,7 +11,7 @@ from rollbook.values import scalar_of
 __all__ = ["episodes_of", "flat", "for_native"]
 
 
-def flat(data: Mapping[Any, Any], parent_key: str = "", delimiter: str = "/") -> Iterator[tuple[str, Any]]:
+def flat(data: Mapping[Any, object], parent_key: str = "", delimiter: str = "/") -> Iterator[tuple[str, Any]]:
     """The leaves of nested dicts with their keys joined; empty dicts vanish."""
     for key, value in data.items():
         name = f"{parent_key}{delimiter}{key}" if parent_key else str(key)
@@ -23,7 +23,7 @@ def flat(data: Mapping[Any, Any], parent_key: str = "", delimiter: str = "/") ->
 
 
 def for_native(
-    data: Mapping[Any, Any],
+    data: Mapping[Any, object],
     parent_key: str = "",
     delimiter: str = "/",
     *,
@@ -49,7 +49,7 @@ def for_native(
     return plain
 
 
-def episodes_of(data: Mapping[str, Any]) -> dict[str, Any]:
+def episodes_of(data: Mapping[str, object]) -> dict[str, Any]:
     """The columns of the table `episodes` for the episodes a collector reports as arrays; {} if it reports none."""
     returns: Any = data.get("returns", data.get("rews"))
     lengths: Any = data.get("lens")
@@ -66,5 +66,5 @@ def episodes_of(data: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _is_ndarray(value: Any) -> bool:
+def _is_ndarray(value: object) -> bool:
     return hasattr(value, "__array_interface__") and hasattr(value, "astype") and hasattr(value, "__setitem__")

@@ -38,8 +38,8 @@ class LoggerFactory:
         *,
         tensorboard: bool = False,
         save_interval: int | None = 1,
-        run_options: Mapping[str, Any] | None = None,
-        init: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
+        init: Mapping[str, object] | None = None,
         **options: Any,
     ) -> None:
         self.project, self.tensorboard, self.save_interval = project, tensorboard, save_interval

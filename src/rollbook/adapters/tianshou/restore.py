@@ -32,12 +32,12 @@ class Restored(dict[str, Any]):
     def __contains__(self, key: object) -> bool:
         return dict.__contains__(self, key) or dict.__contains__(self, _OTHER_NAMES.get(str(key), key))
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         """The value under `key` or its other name."""
         return self[key] if key in self else default  # noqa: SIM401 - this is `get`
 
 
-def series_of(values: Any, steps: Any, times: Any) -> Any:
+def series_of(values: object, steps: object, times: object) -> Any:
     """An array of `values` whose attributes `steps` and `times` (unix seconds) say where each was logged."""
     import numpy as np
 
@@ -52,7 +52,7 @@ def series_of(values: Any, steps: Any, times: Any) -> Any:
     return array
 
 
-def nested(series: Iterable[tuple[str, Any]]) -> Restored:
+def nested(series: Iterable[tuple[str, object]]) -> Restored:
     """Keys split at "/". A key that is both a value and a prefix has its value under ""."""
     restored = Restored()
     for key, values in series:

@@ -27,7 +27,7 @@ class TensorboardLogger(RollbookLogger):
 
     def __init__(
         self,
-        writer: Any,
+        writer: object,
         training_interval: int = 1000,
         test_interval: int = 1,
         update_interval: int = 1000,
@@ -36,7 +36,7 @@ class TensorboardLogger(RollbookLogger):
         write_flush: bool = True,
         *,
         train_interval: int | None = None,
-        run: Any = None,
+        run: object = None,
         **options: Any,
     ) -> None:
         super().__init__(

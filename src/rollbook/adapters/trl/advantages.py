@@ -44,7 +44,7 @@ def attach_advantages(run: Any, output_dir: str | os.PathLike[str]) -> int:
     return int(Bill(to=run).guard("trl_advantages", "attaching advantages", work) or 0)
 
 
-def take_from_files(run: Any, output_dir: str, since: int = -1) -> int:
+def take_from_files(run: object, output_dir: str, since: int = -1) -> int:
     """The same for the batches that wait in memory; only files of steps after `since`. Returns the last step seen."""
     link = link_of(run)
     if not link.waiting:
@@ -53,7 +53,7 @@ def take_from_files(run: Any, output_dir: str, since: int = -1) -> int:
     return last
 
 
-def take_from_trainer(run: Any) -> bool:
+def take_from_trainer(run: object) -> bool:
     """The advantages of the batches that wait, from the record the trainer keeps of the last batch it generated.
 
     That record is TRL's own affair, so nothing is taken unless it has the shape and the very texts expected.
@@ -72,7 +72,7 @@ def take_from_trainer(run: Any) -> bool:
     return True
 
 
-def _match_files(run: Any, waiting: list[Batch], folder: Path, rank: int, since: int = -1) -> tuple[int, int]:
+def _match_files(run: object, waiting: list[Batch], folder: Path, rank: int, since: int = -1) -> tuple[int, int]:
     files = {int(match[1]): path for path in folder.glob("*.parquet") if (match := _FILE.fullmatch(path.name))}
     taken, last = 0, since
     for step in sorted(files):

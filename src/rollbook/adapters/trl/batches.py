@@ -68,7 +68,7 @@ class Link:
 _links: weakref.WeakKeyDictionary[Any, Link] = weakref.WeakKeyDictionary()
 
 
-def link_of(run: Any) -> Link:
+def link_of(run: object) -> Link:
     """The link of a run (or of a scope of it)."""
     whole = getattr(run, "run", run)
     link = _links.get(whole)
@@ -77,7 +77,7 @@ def link_of(run: Any) -> Link:
     return link
 
 
-def write(run: Any, batch: Batch, names: Sequence[str]) -> None:
+def write(run: object, batch: Batch, names: Sequence[str]) -> None:
     """Write the batch into `samples`, one row per completion; failures are counted.
 
     Args:

@@ -54,10 +54,10 @@ class RollbookCallback(_Base):
 
     def __init__(
         self,
-        run: Any = None,
+        run: object = None,
         *,
         project: str | None = None,
-        run_options: Mapping[str, Any] | None = None,
+        run_options: Mapping[str, object] | None = None,
         advantages: str | None = "trainer",
     ) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class RollbookCallback(_Base):
 
     # -- what transformers calls
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Open the run if there is none, and keep the configuration."""
         self._join(args, state)
         guard = self._count.guard
@@ -81,31 +81,33 @@ class RollbookCallback(_Base):
         guard("trl", "reading the trainer's arguments", lambda: self._link(args, kwargs))
         guard("rewind", "going back to the checkpoint", lambda: self._follow_resume(state))
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+    def on_log(
+        self, args: object, state: Any, control: object, logs: Mapping[str, Any] | None = None, **kwargs: object
+    ) -> None:
         """One row under the native keys."""
         self._join(args, state)  # evaluate() without train() logs too
         if state.is_world_process_zero and logs:
             self.run.log(logs, **self._clocks(state))
         self._take_advantages(args)
 
-    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_substep_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """The advantages of a new batch are known."""
         self._take_advantages(args)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """The advantages of a new batch are known."""
         self._take_advantages(args)
 
-    def on_prediction_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_prediction_step(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """The advantages of an evaluated batch are known."""
         self._take_advantages(args)
 
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
         if self.run is not None and state.is_world_process_zero:
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_train_end(self, args: object, state: Any, control: object, **kwargs: object) -> None:
         """Take the last advantages and say how it ended."""
         if self.run is None:
             return
@@ -120,7 +122,7 @@ class RollbookCallback(_Base):
 
     # -- beginning
 
-    def _join(self, args: Any, state: Any) -> None:
+    def _join(self, args: object, state: Any) -> None:
         if self.run is not None:
             takes_native_keys(self.run)
             return
@@ -141,7 +143,7 @@ class RollbookCallback(_Base):
         takes_native_keys(self.run)
         self._count = Bill(to=self.run)
 
-    def _keep_config(self, args: Any, model: Any) -> None:
+    def _keep_config(self, args: Any, model: object) -> None:
         if int(getattr(args, "process_index", 0) or 0):
             return
         config = self.run.run.config
@@ -155,7 +157,7 @@ class RollbookCallback(_Base):
                 settings[f"{name}_version"] = version
         config.update({key: value for key, value in settings.items() if key not in config})
 
-    def _link(self, args: Any, kwargs: Mapping[str, Any]) -> None:
+    def _link(self, args: object, kwargs: Mapping[str, object]) -> None:
         link = link_of(self.run)
         link.rank = int(getattr(args, "process_index", 0) or 0)
         link.num_generations = getattr(args, "num_generations", None)
@@ -187,7 +189,7 @@ class RollbookCallback(_Base):
             clocks["train_iter"] = now
         return clocks
 
-    def _take_advantages(self, args: Any) -> None:
+    def _take_advantages(self, args: object) -> None:
         if self.run is None or self._advantages is None or not link_of(self.run).waiting:
             return
         self._count.guard("trl_advantages", "attaching advantages", lambda: self._do_take(args))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["text_of"]
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A string as it is; one message as its content; several as lines `role: content`.
 
     Pictures are left out, calls of tools are JSON, and what is no conversation is JSON too. Equal for a conversation
@@ -34,7 +34,7 @@ def _line(message: dict[str, Any]) -> str:
     return f"{message.get('role') or ''}: {said}"
 
 
-def _content(content: Any) -> str:
+def _content(content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
@@ -45,7 +45,7 @@ def _content(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, default=str)
 
 
-def _without_none(value: Any) -> Any:
+def _without_none(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(one) for key, one in value.items() if one is not None}
     if isinstance(value, (list, tuple)):

@@ -59,11 +59,11 @@ def record_rewards(reward_funcs: Any, run: Any = None, *, columns: bool | Iterab
     return wrapped if isinstance(reward_funcs, (list, tuple)) else wrapped[0]
 
 
-def _is_function(one: Any) -> bool:
+def _is_function(one: object) -> bool:
     return callable(one) and not hasattr(one, "forward")  # torch.nn.Module has one
 
 
-def _plain_name(function: Any) -> str:
+def _plain_name(function: object) -> str:
     """The name TRL gives it: the function's own, that of what a partial wraps, or the class of a callable object."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -81,13 +81,13 @@ def _names(functions: list[Any]) -> list[str]:
     return names
 
 
-def _is_async(function: Any) -> bool:
+def _is_async(function: object) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _wrap(function: Callable[..., Any], name: str, gathering: _Gathering) -> Callable[..., Any]:
+def _wrap(function: Callable[..., object], name: str, gathering: _Gathering) -> Callable[..., Any]:
     return (_AsyncRecorded if _is_async(function) else _Recorded)(function, name, gathering)
 
 
@@ -99,7 +99,7 @@ class _Recorded:
         self.__name__ = _plain_name(function)
         self.__doc__ = getattr(function, "__doc__", None)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         batch = self._gathering.begin(kwargs)
         try:
             rewards = self.__wrapped__(*args, **kwargs)
@@ -246,10 +246,10 @@ class _Gathering:
             self._open = None
 
 
-def _mode(trainer: Any) -> str | None:
+def _mode(trainer: object) -> str | None:
     training = getattr(getattr(trainer, "model", None), "training", None)
     return None if training is None else "train" if training else "eval"
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))

@@ -56,7 +56,7 @@ _INLINE = 4096  # shorter byte strings stand in the meta
 _CHUNK = 16 * 1024 * 1024
 
 
-def write(file: BinaryIO, state: Any) -> None:
+def write(file: BinaryIO, state: object) -> None:
     """Write a whole container to an empty file open for writing; arrays go out one by one, without a copy of all.
 
     Raises:
@@ -225,7 +225,7 @@ def tree_of(state: Any, blobs: list[Any], path: str = "state", above: tuple[int,
     )
 
 
-def tree_from(tree: Any, blobs: Any) -> Any:
+def tree_from(tree: object, blobs: object) -> Any:
     """The state of a tree. `blobs` gives the raw parts by number (`size`, `into`); None where there can be none.
 
     Raises:
@@ -337,7 +337,7 @@ def array_bytes(blob: Any) -> memoryview:
     return numpy.ascontiguousarray(blob).reshape(-1).view(numpy.uint8).data
 
 
-def _array(value: Any, blobs: list[Any], path: str) -> Any:
+def _array(value: object, blobs: list[Any], path: str) -> Any:
     import numpy
 
     if isinstance(value, numpy.ma.MaskedArray):
@@ -388,7 +388,7 @@ def _long_bytes(number: int, blobs: Any) -> bytearray:
     return data
 
 
-def pack(data: Any) -> bytes:
+def pack(data: object) -> bytes:
     """Plain data as msgpack."""
     import msgspec
 

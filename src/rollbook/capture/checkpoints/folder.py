@@ -278,7 +278,7 @@ def _remove(path: Path) -> None:
             raise
 
 
-def _is_entry(entry: Any) -> bool:
+def _is_entry(entry: object) -> bool:
     """Whether a line of the index can be trusted: above all, its name must be one inside the folder."""
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "name" not in entry:
         return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["dumps", "loads", "restore", "take"]
 
 
-def take(generators: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def take(generators: Mapping[str, object] | None = None) -> dict[str, Any]:
     """The states as they are now, by library; those of named generators under "generators"."""
     states: dict[str, Any] = {}
     random = sys.modules.get("random")
@@ -78,7 +78,7 @@ def restore(states: Mapping[str, Any], generators: Mapping[str, Any] | None = No
     return problems
 
 
-def dumps(states: Mapping[str, Any]) -> str:
+def dumps(states: Mapping[str, object]) -> str:
     """The states as JSON text. Arrays and bytes are base64 with their type; tuples are lists."""
     return json.dumps(states, default=_to_json, separators=(",", ":"))
 
@@ -112,7 +112,7 @@ def _set_generator(generator: Any, state: Any) -> None:
         generator.set_state(state)
 
 
-def _set_python(state: Any) -> None:
+def _set_python(state: object) -> None:
     import random
 
     random.setstate(_python_state(state))

@@ -110,15 +110,15 @@ class Checkpoints:
 
     def save(
         self,
-        state: Any = None,
+        state: object = None,
         *,
-        score: Any = None,
+        score: object = None,
         write: Callable[[Path], object] | None = None,
         path: str | os.PathLike[str] | None = None,
         keep: int | None = None,
-        clocks: Mapping[str, Any] | None = None,
+        clocks: Mapping[str, object] | None = None,
         higher_is_better: bool = True,
-        rng: bool | Mapping[str, Any] = True,
+        rng: bool | Mapping[str, object] = True,
     ) -> Checkpoint:
         """Save a checkpoint; returns when it is on the disk.
 
@@ -152,14 +152,14 @@ class Checkpoints:
 
     def _save(
         self,
-        state: Any,
-        score: Any,
+        state: object,
+        score: object,
         write: Callable[[Path], object] | None,
         path: str | os.PathLike[str] | None,
         keep: int | None,
         clocks: dict[str, int],
         higher_is_better: bool,
-        rng: bool | Mapping[str, Any],
+        rng: bool | Mapping[str, object],
     ) -> Checkpoint:
         if sum(given is not None for given in (state, write, path)) > 1:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
@@ -276,7 +276,7 @@ class Checkpoints:
         readings = {name: [clocks.get(name, UNKNOWN)] for name in {**self._recorder.clocks_now(), **clocks}}
         self._recorder.record("checkpoints", row, clock_columns=readings)
 
-    def _tolerating(self, what: str, work: Callable[..., object], *arguments: Any) -> bool:
+    def _tolerating(self, what: str, work: Callable[..., object], *arguments: object) -> bool:
         """Do what the checkpoint itself does not depend on."""
         try:
             work(*arguments)
@@ -287,7 +287,7 @@ class Checkpoints:
             return False
         return True
 
-    def _score(self, score: Any) -> float | None:
+    def _score(self, score: object) -> float | None:
         if score is None:
             return None
         number = scalar_of(score)
@@ -306,7 +306,7 @@ class Checkpoints:
         return str(path.absolute())
 
 
-def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: object = None) -> Any:
     """The state in a checkpoint file that rollbook or torch wrote, every part of the type it had.
 
     Args:
@@ -328,20 +328,20 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
     )
 
 
-def _own_format(state: Any) -> tuple[str, str, Callable[[Path, Any], None]]:
+def _own_format(state: object) -> tuple[str, str, Callable[[Path, Any], None]]:
     from rollbook.capture.checkpoints import container, torch_files
 
     if torch_files.holds_tensors(state):
         return "torch", ".pth.tar", torch_files.save
 
-    def write(target: Path, state: Any) -> None:
+    def write(target: Path, state: object) -> None:
         with open(target, "wb") as file:
             container.write(file, state)
 
     return "ckpt", ".ckpt", write
 
 
-def _known(clocks: Mapping[str, Any]) -> dict[str, int]:
+def _known(clocks: Mapping[str, object]) -> dict[str, int]:
     readings = {name: as_clock(value) for name, value in clocks.items() if value is not None}
     return {name: value for name, value in readings.items() if value is not None}
 

@@ -25,7 +25,7 @@ _RECORD = "rollbook_types"
 _MOST_INT_BITS = 2000  # torch's restricted unpickler reads integers of up to 255 bytes
 
 
-def holds_tensors(state: Any) -> bool:
+def holds_tensors(state: object) -> bool:
     """Whether there is a torch tensor anywhere in a state. Does not import torch: without it there can be none."""
     import sys
 
@@ -53,7 +53,7 @@ def holds_tensors(state: Any) -> bool:
     return False
 
 
-def save(path: str | os.PathLike[str], state: Any) -> None:
+def save(path: str | os.PathLike[str], state: object) -> None:
     """Write a state that holds tensors to a new file.
 
     Raises:
@@ -87,7 +87,7 @@ def is_torch_file(path: str | os.PathLike[str]) -> bool:
     return False
 
 
-def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: object = None) -> Any:
     """The state that was saved, every part of the type it had.
 
     Args:
@@ -160,7 +160,7 @@ def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
     return str(value), ["tree", tree, {}]
 
 
-def _plain_mapping(value: Mapping[Any, Any], path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
+def _plain_mapping(value: Mapping[Any, object], path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
     pairs: list[tuple[Any, Any]] = []
     inside: dict[int, Any] = {}
     changed = type(value) not in (dict, OrderedDict)
@@ -180,7 +180,7 @@ def _plain_mapping(value: Mapping[Any, Any], path: str, above: tuple[int, ...]) 
     return new, (["same", None, inside] if inside else None)
 
 
-def _plain_key(key: Any, path: str) -> Any:
+def _plain_key(key: object, path: str) -> Any:
     if key is None or type(key) in (str, int, float, bool, bytes):
         return key
     if isinstance(key, tuple):

@@ -47,7 +47,7 @@ class AgentsRecorder(EpisodeRecorder):
         if self.settings.clock is not None:
             self.drive_clock()
 
-    def pay(self, agent: str, reward: Any) -> float:
+    def pay(self, agent: str, reward: object) -> float:
         """An agent's reward."""
         number = scalar_of(reward)
         paid = 0.0 if number is None else float(number)
@@ -55,7 +55,7 @@ class AgentsRecorder(EpisodeRecorder):
         self._ledger.add("final", paid, agent=agent)
         return paid
 
-    def tell(self, agent: str, info: Mapping[str, Any]) -> None:
+    def tell(self, agent: str, info: Mapping[str, object]) -> None:
         """An agent's info: running and final data and media under the agent's name, and its reward components."""
         data, media = info.get("data"), info.get("media")
         if data or media:
@@ -78,12 +78,12 @@ class AgentsRecorder(EpisodeRecorder):
         self,
         agent: str,
         t: int,
-        obs: Any,
-        action: Any,
+        obs: object,
+        action: object,
         reward: float,
         terminated: bool,
         truncated: bool,
-        info: Mapping[str, Any] | None,
+        info: Mapping[str, object] | None,
     ) -> None:
         """One step of one agent's trajectory."""
         chunks = self._trajectory.of_agent(agent)
@@ -96,7 +96,7 @@ class AgentsRecorder(EpisodeRecorder):
             info_cells(info, self.settings.unstorable, cells)
         chunks.add(cells)
 
-    def last_obs(self, agent: str, t: int, obs: Any) -> None:
+    def last_obs(self, agent: str, t: int, obs: object) -> None:
         """An agent's last observation: a row without an action, in a chunk of its own."""
         chunks = self._trajectory.of_agent(agent)
         cells: dict[str, Any] = {"t": t, "agent": agent}

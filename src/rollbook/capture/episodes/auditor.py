@@ -230,7 +230,7 @@ class EpisodeAuditor:
         )
         self._alert(evidence, message, source)
 
-    def _alert(self, evidence: Mapping[str, Any], message: str, source: str) -> None:
+    def _alert(self, evidence: Mapping[str, object], message: str, source: str) -> None:
         from rollbook.protocols import Alert
 
         episodes = self._first_episodes.setdefault((str(evidence["wrong"]), source), [])
@@ -244,7 +244,7 @@ class EpisodeAuditor:
         )
 
 
-def reported_in(info: Mapping[str, Any] | None, key: str = "episode") -> tuple[float | None, int | None] | None:
+def reported_in(info: Mapping[str, object] | None, key: str = "episode") -> tuple[float | None, int | None] | None:
     """(return, length) as `info["episode"]` reports them in the keys "r" and "l", or None if it is not there.
 
     Reads the infos of single environments, where both are numbers or arrays of one element.

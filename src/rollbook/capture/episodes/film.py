@@ -46,7 +46,7 @@ class Film:
             self._every *= 2
             self._bytes = sum(frame.nbytes for frame in self.frames)
 
-    def log(self, recorder: Recorder, key: str, fps: float, **columns: Any) -> None:
+    def log(self, recorder: Recorder, key: str, fps: float, **columns: object) -> None:
         """Hand the film to the run: a video of all frames of the first one's shape, or a picture if there is one."""
         if not self.frames:
             return
@@ -93,7 +93,7 @@ class Films:
         if self._is_chosen or schedule.in_hindsight:
             self.rendered = Film(self._settings.held_bytes)
 
-    def add(self, name: str, pixels: Any) -> None:
+    def add(self, name: str, pixels: object) -> None:
         """A picture that stands in an info under `name`: height x width (x 1, 3 or 4), uint8."""
         film = self._by_name.get(name)
         if film is None:

@@ -60,7 +60,7 @@ def _prefix_reader(prefix: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
     cut = len(prefix)
     known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
 
-    def read(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def read(info: Mapping[str, object]) -> Mapping[str, Any]:
         keys = tuple(info)
         names = known.get(keys)
         if names is None:
@@ -75,7 +75,7 @@ def _prefix_reader(prefix: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
 def _auto_reader() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     by_prefix = _prefix_reader(_COMPONENT_PREFIX)
 
-    def read(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    def read(info: Mapping[str, object]) -> Mapping[str, Any]:
         for key in _COMPONENT_DICTS:
             value = info.get(key)
             if value is not None and hasattr(value, "keys"):
@@ -109,7 +109,7 @@ class EpisodeInfos:
         self.final: dict[str, Any] = {}
         self.selected: dict[str, Any] = {}
 
-    def take(self, info: Mapping[str, Any]) -> dict[str, Any] | None:
+    def take(self, info: Mapping[str, object]) -> dict[str, Any] | None:
         """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
         data, media = info.get("data"), info.get("media")
         cells: dict[str, Any] | None = None
@@ -182,7 +182,7 @@ class EpisodeInfos:
                 self._keep(f"media/{name}", value, cells)
         return cells
 
-    def _keep(self, name: str, value: Any, into: dict[str, Any]) -> None:
+    def _keep(self, name: str, value: object, into: dict[str, Any]) -> None:
         kept = plain(value)
         if kept is UNSTORABLE:
             self._unstorable(name, value)
@@ -198,7 +198,7 @@ def is_picture(value: Any) -> bool:
     return min(shape[:2], default=0) >= 8 and (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4)))
 
 
-def info_cells(info: Mapping[str, Any], unstorable: Unstorable, cells: dict[str, Any]) -> None:
+def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, Any]) -> None:
     """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
     leaves: dict[str, Any] = {}
     for key, value in info.items():

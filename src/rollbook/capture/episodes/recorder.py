@@ -113,8 +113,8 @@ class EpisodeRecorder:
         self,
         *,
         seed: int | None = None,
-        options: Any = None,
-        obs: Any = UNSTORABLE,
+        options: object = None,
+        obs: object = UNSTORABLE,
         env_index: int | None = None,
     ) -> None:
         """An episode begins. `obs` is the first observation; `seed` and `options` are what the reset was given."""
@@ -125,7 +125,7 @@ class EpisodeRecorder:
         except Exception as err:
             self.failed(err)
 
-    def _begin(self, seed: int | None, options: Any, obs: Any, env_index: int | None) -> None:
+    def _begin(self, seed: int | None, options: object, obs: object, env_index: int | None) -> None:
         if self.episode_id and self.length:
             self._end(False, False, complete=False)
         else:
@@ -149,16 +149,16 @@ class EpisodeRecorder:
 
     def step(
         self,
-        reward: Any,
-        terminated: Any = False,
-        truncated: Any = False,
-        info: Mapping[str, Any] | None = None,
+        reward: object,
+        terminated: object = False,
+        truncated: object = False,
+        info: Mapping[str, object] | None = None,
         *,
-        obs: Any = UNSTORABLE,
-        action: Any = UNSTORABLE,
-        next_obs: Any = UNSTORABLE,
-        components: Mapping[str, Any] | None = None,
-        extra: Mapping[str, Any] | None = None,
+        obs: object = UNSTORABLE,
+        action: object = UNSTORABLE,
+        next_obs: object = UNSTORABLE,
+        components: Mapping[str, object] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> str:
         """One step of the environment. Returns the episode's id if it ended with it, else "".
 
@@ -178,15 +178,15 @@ class EpisodeRecorder:
 
     def _step(
         self,
-        reward: Any,
-        terminated: Any,
-        truncated: Any,
-        info: Mapping[str, Any] | None,
-        obs: Any,
-        action: Any,
-        next_obs: Any,
-        components: Mapping[str, Any] | None,
-        extra: Mapping[str, Any] | None,
+        reward: object,
+        terminated: object,
+        truncated: object,
+        info: Mapping[str, object] | None,
+        obs: object,
+        action: object,
+        next_obs: object,
+        components: Mapping[str, object] | None,
+        extra: Mapping[str, object] | None,
     ) -> str:
         if not self.episode_id:
             self._begin(None, None, obs, None)
@@ -308,7 +308,7 @@ class EpisodeRecorder:
 
     # -- inside
 
-    def _check(self, info: Mapping[str, Any] | None) -> None:
+    def _check(self, info: Mapping[str, object] | None) -> None:
         self._ending = True
         try:
             if self.check is not None:

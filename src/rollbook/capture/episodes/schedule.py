@@ -77,7 +77,7 @@ class Schedule:
         return self.choose is not None and bool(self.choose(number))
 
     @classmethod
-    def of(cls, said: Any) -> Schedule:
+    def of(cls, said: object) -> Schedule:
         """The schedule that `said` stands for.
 
         Raises:

@@ -75,10 +75,10 @@ class EpisodeSettings:
         self,
         recorder: Recorder,
         *,
-        steps: Any = None,
-        video: Any = None,
+        steps: object = None,
+        video: object = None,
         info_keys: Sequence[str] = (),
-        components: Any = "auto",
+        components: object = "auto",
         curves: bool = True,
         clock: str | None = None,
         most_steps: int = 1_000_000,
@@ -87,7 +87,7 @@ class EpisodeSettings:
         offset: int = 0,
         step_rows: bool = True,
         token: str | None = None,
-        clocks: Callable[[], Mapping[str, Any]] | None = None,
+        clocks: Callable[[], Mapping[str, object]] | None = None,
         counts: Callable[[], tuple[int | None, int]] | None = None,
     ) -> None:
         self.recorder = recorder

@@ -21,7 +21,7 @@ __all__ = ["describe", "space_from"]
 _DEEPEST = 16
 
 
-def describe(space: Any) -> str:
+def describe(space: object) -> str:
     """`space` as JSON text; "" for a kind of space that is not known here."""
     plain = _plain(space)
     return "" if plain is None else json.dumps(plain)
@@ -95,13 +95,13 @@ def _bound(array: Any) -> Any:
     return [_number(value) for value in flat.tolist()]
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> Any:
     if value != value or value in (float("inf"), float("-inf")):
         return str(value)
     return value
 
 
-def _array(bound: Any, shape: tuple[int, ...], dtype: str) -> Any:
+def _array(bound: object, shape: tuple[int, ...], dtype: str) -> Any:
     import numpy
 
     if isinstance(bound, list):

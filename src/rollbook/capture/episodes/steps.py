@@ -41,7 +41,7 @@ class Unstorable:
         self._recorder = recorder
         self._names: set[str] = set()
 
-    def __call__(self, name: str, value: Any) -> None:
+    def __call__(self, name: str, value: object) -> None:
         """`value`, found at `name`, was not kept."""
         if name not in self._names and len(self._names) >= self.most_names:
             name = "others"
@@ -96,7 +96,7 @@ class StepChunks:
         self._times: list[int] = []
         self._bytes = self._first_ns = 0
 
-    def add(self, cells: Mapping[str, Any]) -> None:
+    def add(self, cells: Mapping[str, object]) -> None:
         """One row, kept as it is: `cells` and the arrays in it must be the row's own (see `add_flat`)."""
         if self.lost:
             cells = {name: value for name, value in cells.items() if name == "t" or name.startswith(_ALWAYS)}

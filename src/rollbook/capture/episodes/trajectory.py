@@ -38,7 +38,7 @@ class Trajectory:
         self._obs: dict[str, Any] = {}
         self.in_full = False
 
-    def begin(self, episode_id: str, number: int, obs: Any) -> None:
+    def begin(self, episode_id: str, number: int, obs: object) -> None:
         """An episode begins, the `number`-th from 0, with the observation `obs` (or UNSTORABLE)."""
         self._episode_id = episode_id
         schedule = self._settings.steps
@@ -60,14 +60,14 @@ class Trajectory:
         self,
         t: int,
         reward: float,
-        terminated: Any,
-        truncated: Any,
-        info: Mapping[str, Any] | None,
-        obs: Any,
-        action: Any,
-        next_obs: Any,
-        cells: Mapping[str, Any] | None,
-        extra: Mapping[str, Any] | None,
+        terminated: object,
+        truncated: object,
+        info: Mapping[str, object] | None,
+        obs: object,
+        action: object,
+        next_obs: object,
+        cells: Mapping[str, object] | None,
+        extra: Mapping[str, object] | None,
     ) -> None:
         """One step of an episode that is wanted in full; see `EpisodeRecorder.step`. `cells`: what its info says."""
         chunks = self._chunks
@@ -118,7 +118,7 @@ class Trajectory:
         chunks.flush()
         return self._why
 
-    def _cells_of(self, obs: Any) -> dict[str, Any]:
+    def _cells_of(self, obs: object) -> dict[str, Any]:
         cells: dict[str, Any] = {}
         if self._chunks is not None and obs is not UNSTORABLE:
             self._chunks.add_flat("obs", obs, cells)

@@ -69,7 +69,7 @@ class EnvGroup:
 class RecordedEnv:
     """A function that makes one sub-environment, recorded. See `record_envs`."""
 
-    def __init__(self, make: Callable[[], Any], group: EnvGroup, index: int) -> None:
+    def __init__(self, make: Callable[[], object], group: EnvGroup, index: int) -> None:
         self.make, self.group, self.index = make, group, index
 
     def __call__(self) -> Any:
@@ -77,7 +77,9 @@ class RecordedEnv:
         return RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
 
 
-def record_envs(env_fns: Sequence[Callable[[], Any]], recorder: Recorder, **settings: Any) -> list[Callable[[], Any]]:
+def record_envs(
+    env_fns: Sequence[Callable[[], object]], recorder: Recorder, **settings: Any
+) -> list[Callable[[], Any]]:
     """Functions like `env_fns` whose environments record their episodes themselves.
 
     Pass them to `SyncVectorEnv`, `AsyncVectorEnv`, or the vectors of Stable-Baselines3 and Tianshou. In a sub-process

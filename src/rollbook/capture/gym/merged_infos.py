@@ -78,7 +78,7 @@ def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None,
     return None
 
 
-def _numbers(total: Any, length: Any) -> tuple[float | None, int | None] | None:
+def _numbers(total: object, length: object) -> tuple[float | None, int | None] | None:
     total, length = scalar_of(total), scalar_of(length)
     if total is None and length is None:
         return None

@@ -40,7 +40,7 @@ class RecordEpisodes(gymnasium.Wrapper):
 
     for_vectors: ClassVar[Callable[..., Any] | None] = None
 
-    def __new__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, env: object, *args: object, **kwargs: object) -> Any:
         """A wrapper for one environment or, given a vector, one for vectors."""
         if cls is RecordEpisodes and isinstance(env, gymnasium.vector.VectorEnv):
             assert cls.for_vectors is not None  # the face of this package sets it
@@ -49,12 +49,12 @@ class RecordEpisodes(gymnasium.Wrapper):
 
     def __init__(
         self,
-        env: Any,
+        env: object,
         recorder: Recorder | EpisodeSettings,
         *,
         env_index: int = 0,
         ledger: RewardLedger | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> None:
         if not isinstance(env, gymnasium.Env):
             raise BadInput(
@@ -98,7 +98,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             self._frame()
         return result
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment and note the reward."""
         result = self.env.step(action)
         episodes = self.episodes
@@ -118,7 +118,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             episodes.failed(err)
         return result
 
-    def _note(self, result: tuple[Any, Any, bool, bool, dict[str, Any]], action: Any) -> None:
+    def _note(self, result: tuple[object, object, bool, bool, dict[str, Any]], action: object) -> None:
         """A step that is more than a number to add up: the first ones, the last one, one with an info or a film."""
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result
@@ -172,7 +172,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             raise AttributeError(name)
         return getattr(self.env, name)
 
-    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+    def set_wrapper_attr(self, name: str, value: object, *, force: bool = True) -> bool:
         """Set an attribute where it lives: on this wrapper only what is its own."""
         if name in self.__dict__ or hasattr(type(self), name):
             setattr(self, name, value)
@@ -183,7 +183,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         return without_recording, (self.env,)
 
 
-def without_recording(env: Any) -> Any:
+def without_recording(env: object) -> Any:
     """A copy of a recorded environment is the environment alone: what is tried out on copies is no training."""
     return env
 
@@ -194,7 +194,7 @@ class _Reports:
     def __init__(self, source: str, key: str, compare: tuple[bool, bool]) -> None:
         self._source, self._key, self._compare = source, key, compare
 
-    def __call__(self, episodes: EpisodeRecorder, info: Mapping[str, Any]) -> None:
+    def __call__(self, episodes: EpisodeRecorder, info: Mapping[str, object]) -> None:
         reported = reported_in(info, self._key)
         if reported is None and not self._source:
             episodes.settings.auditor.not_checked("nobody reported a return or a length")

@@ -92,7 +92,7 @@ class RecordVectorEpisodes(VectorWrapper):
             self._failed(err)
         return result
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: object) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Step all sub-environments and note the rewards."""
         self._publish()
         result = self.env.step(actions)
@@ -104,7 +104,7 @@ class RecordVectorEpisodes(VectorWrapper):
             self._failed(err)
         return result
 
-    def close(self, **kwargs: Any) -> None:
+    def close(self, **kwargs: object) -> None:
         """Write what is still in memory, check the sums with those of the sub-environments, and close."""
         try:
             self._note_close()
@@ -163,12 +163,12 @@ class RecordVectorEpisodes(VectorWrapper):
 
     def _note_around(
         self,
-        obs: Any,
+        obs: object,
         rewards: Any,
         terminated: Any,
         truncated: Any,
         infos: Any,
-        actions: Any,
+        actions: object,
         over: Any,
         resets: Any,
         some_over: bool,
@@ -208,10 +208,10 @@ class RecordVectorEpisodes(VectorWrapper):
             else:
                 self._slow.add(i)
 
-    def _each_obs(self, obs: Any) -> list[Any] | None:
+    def _each_obs(self, obs: object) -> list[Any] | None:
         return None if self._settings.steps.never else list(iterate(self.env.observation_space, obs))
 
-    def _begin(self, i: int, each: list[Any] | None, seed: int | None = None, options: Any = None) -> None:
+    def _begin(self, i: int, each: list[Any] | None, seed: int | None = None, options: object = None) -> None:
         self._recorders[i].begin(seed=seed, options=options, obs=UNSTORABLE if each is None else each[i])
         self._slow.add(i)
 
@@ -224,7 +224,7 @@ class RecordVectorEpisodes(VectorWrapper):
                 recorder.begin()
             recorder.total, recorder.length = float(self._totals[i]), length
 
-    def _ended(self, i: int, infos: Any) -> None:
+    def _ended(self, i: int, infos: object) -> None:
         own = (float(self._totals[i]), self._now - self._starts[i])
         self._totals[i], self._starts[i] = 0.0, self._now
         if self._mode == "SAME_STEP":

@@ -37,7 +37,7 @@ _REWARD_BASES = (gymnasium.RewardWrapper, gymnasium.vector.VectorRewardWrapper)
 _ANY = (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)
 
 
-def reporter(env: Any) -> tuple[Any, str, str]:
+def reporter(env: object) -> tuple[Any, str, str]:
     """The outermost wrapper inside `env` that reports returns itself: (wrapper, its name, the info key it writes).
 
     That is one of the known ones or a subclass, or a wrapper whose code writes `info["episode"]`: nothing outside it
@@ -61,7 +61,7 @@ def _writes_episode(kind: type) -> bool:
     return any(_names_episode(code.co_consts) and _stores(code) for code in codes)
 
 
-def _names_episode(constants: tuple[Any, ...]) -> bool:
+def _names_episode(constants: tuple[object, ...]) -> bool:
     return any(each == "episode" or (isinstance(each, tuple) and _names_episode(each)) for each in constants)
 
 
@@ -74,7 +74,7 @@ def _stores(code: Any) -> bool:
     )
 
 
-def has_autoreset(env: Any) -> bool:
+def has_autoreset(env: object) -> bool:
     """Whether a single environment resets itself at the step after an episode's last one."""
     while isinstance(env, gymnasium.Wrapper):
         if type(env).__name__ == "Autoreset":
@@ -83,7 +83,7 @@ def has_autoreset(env: Any) -> bool:
     return False
 
 
-def comparable(env: Any, inner: Any) -> tuple[bool, bool]:
+def comparable(env: object, inner: object) -> tuple[bool, bool]:
     """Whether (returns, lengths) measured outside `env` and inside, at `inner`, must agree.
 
     Wrappers that change rewards make returns differ, and one that is not known here may skip or add steps.

@@ -82,7 +82,7 @@ class NvidiaGpus:
                 readings[f"{at}/power_watts"] = milliwatts.value / 1000.0
         return readings
 
-    def _ask(self, function: str, handle: Any, kind: Any, *arguments: Any) -> Any:
+    def _ask(self, function: str, handle: object, kind: Any, *arguments: object) -> Any:
         answer = kind()
         code = getattr(self._nvml, function)(handle, *arguments, self._c.byref(answer))
         return answer if code == 0 else None

@@ -29,7 +29,7 @@ share_seconds = 0.0
 _known: dict[str, tuple[float, Any]] = {}
 
 
-def _shared(what: str, look: Callable[[], Any]) -> Any:
+def _shared(what: str, look: Callable[[], object]) -> Any:
     """What a look gives, or gave a moment ago."""
     if not share_seconds:
         return look()

@@ -22,7 +22,7 @@ __all__ = ["figure_pixels", "frames_of", "is_figure", "picture_of"]
 _CHANNELS = (1, 3, 4)
 
 
-def picture_of(image: Any, *, channels_first: bool = False) -> NDArray[Any]:
+def picture_of(image: object, *, channels_first: bool = False) -> NDArray[Any]:
     """One picture as [height, width, channels] uint8; a copy only where it has to be.
 
     Args:
@@ -79,7 +79,7 @@ def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray[
         yield picture
 
 
-def is_figure(value: Any) -> bool:
+def is_figure(value: object) -> bool:
     """Whether this is a matplotlib figure, or something that has one (axes, seaborn's grids)."""
     figure = value if hasattr(value, "savefig") else getattr(value, "figure", None)
     return hasattr(figure, "set_canvas") and hasattr(figure, "canvas")
@@ -123,7 +123,7 @@ def _from_pillow(image: Any) -> Any:
     return numpy.asarray(image)
 
 
-def _array(image: Any) -> Any:
+def _array(image: object) -> Any:
     try:
         return host_array(image)
     except (TypeError, ValueError) as err:

@@ -64,11 +64,11 @@ class Media:
         self,
         recorder: Recorder,
         key: str,
-        image: Any,
+        image: object,
         *,
         channels_first: bool = False,
         episode_id: str | None = None,
-        **clocks: Any,
+        **clocks: object,
     ) -> str | None:
         """Keep a picture as PNG.
 
@@ -91,13 +91,13 @@ class Media:
         self,
         recorder: Recorder,
         key: str,
-        frames: Any,
+        frames: object,
         fps: float = 30.0,
         *,
         format: str | None = None,
         channels_first: bool = False,
         episode_id: str | None = None,
-        **clocks: Any,
+        **clocks: object,
     ) -> str | None:
         """Keep a film of one frame or more.
 
@@ -126,7 +126,7 @@ class Media:
         return self._keep(recorder, key, "video", kind, pictures, rate, episode_id, clocks)
 
     def log_figure(
-        self, recorder: Recorder, key: str, figure: Any, *, episode_id: str | None = None, **clocks: Any
+        self, recorder: Recorder, key: str, figure: object, *, episode_id: str | None = None, **clocks: object
     ) -> str | None:
         """Keep a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
         from rollbook.capture.media.pixels import figure_pixels
@@ -176,7 +176,7 @@ class Media:
         key: str,
         kind: str,
         suffix: str,
-        pictures: Callable[[], Iterable[Any]],
+        pictures: Callable[[], Iterable[object]],
         fps: float,
         episode_id: str | None,
         clocks: dict[str, Any],
@@ -273,7 +273,7 @@ def _safe(key: str) -> str:
     return kept.lstrip(".-")[:80] or "media"
 
 
-def _write_all(file: Any, picture: Any) -> None:
+def _write_all(file: Any, picture: object) -> None:
     import numpy
 
     view = numpy.ascontiguousarray(picture).data.cast("B")

@@ -40,7 +40,7 @@ _AS_TEXT = frozenset({"datetime", "decimal", "fractions", "ipaddress", "uuid", "
 _MOST_BITS = 14_000  # more digits than Python converts
 
 
-def plain(config: Any) -> tuple[dict[str, Any], list[str]]:
+def plain(config: object) -> tuple[dict[str, Any], list[str]]:
     """A configuration as data that JSON can hold, and what could not be kept as it was.
 
     Tuples stay tuples and int, float, bool and None stay keys: JSON writes them as lists and text by itself. Sets
@@ -55,25 +55,25 @@ def plain(config: Any) -> tuple[dict[str, Any], list[str]]:
     return _walked(config, _Configured(json=True))
 
 
-def literal(config: Any) -> tuple[dict[Any, Any], list[str]]:
+def literal(config: object) -> tuple[dict[Any, Any], list[str]]:
     """The same as data that Python source can hold: tuples, sets, bytes, complex numbers and keys stay as they are."""
     return _walked(config, _Configured(json=False))
 
 
-def source(config: Any, *, formatted: bool = False) -> str:
+def source(config: object, *, formatted: bool = False) -> str:
     """Python source that assigns the configuration to `exp_config`; executed, it gives `literal(config)` back."""
     data, _ = literal(config)
     text = _pretty(data, 0, len("exp_config = ")) if formatted else _inline(data)
     return f"# The full configuration of this run, as plain Python data. Written by rollbook.\nexp_config = {text}\n"
 
 
-def pretty(data: Any, *, used: int = 0) -> str:
+def pretty(data: object, *, used: int = 0) -> str:
     """What `literal` returned as Python source over as many lines as it needs; `used` characters stand before it."""
     return _pretty(data, 0, used)
 
 
 def write_config_files(
-    folder: str | os.PathLike[str], config: Any, *, attempt: int = 1, formatted_text: str | None = None
+    folder: str | os.PathLike[str], config: object, *, attempt: int = 1, formatted_text: str | None = None
 ) -> None:
     """Write both configuration files of a run, each as a whole or not at all.
 
@@ -107,7 +107,7 @@ def _set_aside(path: str, former: str, text: str) -> None:
         os.replace(path, former)
 
 
-def _walked(config: Any, walk: _Configured) -> tuple[dict[Any, Any], list[str]]:
+def _walked(config: object, walk: _Configured) -> tuple[dict[Any, Any], list[str]]:
     if config is None:
         return {}, []
     parts = named_parts(config)
@@ -137,12 +137,12 @@ class _Configured(Walk):
         self._left = _MOST_NODES
         self.refused_places: list[str] = []
 
-    def atom(self, value: Any, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> Any:
         if type(value) is int and self._json and value.bit_length() > _MOST_BITS:
             return hex(value)
         return repr(value) if self._json and type(value) is bytes else value
 
-    def key(self, name: Any) -> Any:
+    def key(self, name: object) -> Any:
         if isinstance(name, str):
             return str.__str__(name)
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
@@ -156,7 +156,7 @@ class _Configured(Walk):
             return _short_repr(name)
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
-    def mapping(self, parts: Iterable[tuple[Any, Any]], place: Place, above: tuple[int, ...]) -> dict[Any, Any]:
+    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> dict[Any, Any]:
         data: dict[Any, Any] = {}
         names: set[str] = set()
         for name, inner in parts:
@@ -168,14 +168,14 @@ class _Configured(Walk):
             data[key] = _without_secret(key, self.value(inner, (place, key), above))
         return data
 
-    def sequence(self, items: Iterable[Any], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
         plain_items = super().sequence(items, place, above)
         return tuple(plain_items) if isinstance(items, tuple) else plain_items
 
-    def again(self, value: Any, place: Place, above: tuple[int, ...]) -> str:
+    def again(self, value: object, place: Place, above: tuple[int, ...]) -> str:
         return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
 
-    def other(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def other(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
         self._left -= 1
         if self._left < 0:
             return self.refused(value, place)
@@ -244,12 +244,12 @@ class _Configured(Walk):
             return float(inner)
         return self.value(inner, place, above)
 
-    def refused(self, value: Any, place: Place) -> str:
+    def refused(self, value: object, place: Place) -> str:
         self.refused_places.append(f"{where(place)} ({type(value).__qualname__})")
         return _short_repr(value)
 
 
-def _without_secret(key: Any, value: Any) -> Any:
+def _without_secret(key: object, value: object) -> Any:
     """A value under its name, as it may be kept; lists as their items."""
     if isinstance(value, (list, tuple)):
         items = [_without_secret(key, item) for item in value]
@@ -257,7 +257,7 @@ def _without_secret(key: Any, value: Any) -> Any:
     return hidden(key, value)
 
 
-def hidden_places(config: Mapping[Any, Any], path: str = "") -> list[str]:
+def hidden_places(config: Mapping[Any, object], path: str = "") -> list[str]:
     """The dotted names in a plain configuration whose value, or a part of it, was hidden."""
     places: list[str] = []
     for key, value in config.items():
@@ -276,7 +276,7 @@ def _named(places: list[str]) -> str:
     return ", ".join(places[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _attributes(config: Any) -> list[tuple[Any, Any]] | None:
+def _attributes(config: object) -> list[tuple[Any, Any]] | None:
     """The public values of a class that holds a configuration as attributes, of an instance of one, or of a module."""
     if isinstance(config, (str, bytes, int, float, complex, Sequence, Set)) or hasattr(config, "dtype"):
         return None
@@ -293,24 +293,24 @@ def _attributes(config: Any) -> list[tuple[Any, Any]] | None:
     return [(n, v) for n, v in attributes.items() if n[:1] != "_" and type(v).__name__ != "module"] or None
 
 
-def _is_enum(value: Any) -> bool:
+def _is_enum(value: object) -> bool:
     return hasattr(type(value), "__members__") and hasattr(value, "name") and hasattr(value, "value")
 
 
-def _json_name(key: Any) -> str:
+def _json_name(key: object) -> str:
     """The text that JSON makes of a key."""
     if isinstance(key, str):
         return key
     return {None: "null", True: "true", False: "false"}[key] if key is None or type(key) is bool else repr(key)
 
 
-def _qualified(value: Any, name: str) -> str:
+def _qualified(value: object, name: str) -> str:
     module = getattr(value, "__module__", None)
     prefix = f"{value.__qualname__}." if isinstance(value, type) and value.__qualname__ != name else ""
     return f"{module}.{prefix}{name}" if module and module != "builtins" else f"{prefix}{name}"
 
 
-def _short_repr(value: Any) -> str:
+def _short_repr(value: object) -> str:
     return repr_of(value, _LONGEST_REPR)
 
 
@@ -320,7 +320,7 @@ def _order(value: Any) -> tuple[str, Any]:
     return type(value).__name__, _inline(value)
 
 
-def _atom(value: Any) -> str:
+def _atom(value: object) -> str:
     if type(value) is int and value.bit_length() > _MOST_BITS:
         return hex(value)
     if type(value) is float and value - value != 0:
@@ -330,7 +330,7 @@ def _atom(value: Any) -> str:
     return repr(value)
 
 
-def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str] | None:
+def _parts(value: object) -> tuple[str, list[tuple[str, Any]], str] | None:
     """Opening, (text before the value, value) per item, closing; None for what has no items."""
     if isinstance(value, dict):
         return "{", [(f"{_inline(key)}: ", inner) for key, inner in value.items()], "}"
@@ -347,7 +347,7 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str] | None:
     return None
 
 
-def _inline(value: Any) -> str:
+def _inline(value: object) -> str:
     parts = _parts(value)
     if parts is None:
         return _atom(value)
@@ -355,7 +355,7 @@ def _inline(value: Any) -> str:
     return opening + ", ".join(before + _inline(inner) for before, inner in items) + closing
 
 
-def _pretty(value: Any, level: int, used: int) -> str:
+def _pretty(value: object, level: int, used: int) -> str:
     """`value` over as many lines as it needs; `used` characters stand before it on its line."""
     parts = _parts(value)
     line = _inline(value)

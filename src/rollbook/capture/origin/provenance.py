@@ -39,7 +39,7 @@ def collect(
     *,
     command: Sequence[str] | None = None,
     environ: Mapping[str, str] | None = None,
-    seeds: Mapping[str, Any] | None = None,
+    seeds: Mapping[str, object] | None = None,
     git_seconds: float = 5.0,
 ) -> dict[str, Any]:
     """Everything at once, as plain JSON data.
@@ -236,5 +236,5 @@ def _run(command: list[str], seconds: float) -> str | None:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
-def _number_or_text(value: Any) -> Any:
+def _number_or_text(value: object) -> Any:
     return value if value is None or type(value) in (int, float, bool, str) else str(value)

@@ -11,10 +11,6 @@ from hashlib import blake2b
 
 from rollbook.values.arrays import array_or_none
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["Contentless", "canonical", "fingerprint", "fingerprint_of"]
 
 _DEEPEST = 64
@@ -29,7 +25,7 @@ def fingerprint(data: bytes, kind: bytes = b"text") -> int:
     return int.from_bytes(blake2b(data, digest_size=8, person=kind).digest(), "little")
 
 
-def fingerprint_of(item: Any) -> int | None:
+def fingerprint_of(item: object) -> int | None:
     """The fingerprint under which `run.log_samples` knows an item; None if it shows no content of its own."""
     if isinstance(item, str):
         return fingerprint(item.encode("utf-8", "surrogatepass"))
@@ -41,7 +37,7 @@ def fingerprint_of(item: Any) -> int | None:
         return None
 
 
-def canonical(item: Any, depth: int = 0) -> bytes:
+def canonical(item: object, depth: int = 0) -> bytes:
     """The bytes that stand for `item`.
 
     Raises:
@@ -75,7 +71,7 @@ def canonical(item: Any, depth: int = 0) -> bytes:
     return _other(item, depth)
 
 
-def _other(item: Any, depth: int) -> bytes:
+def _other(item: object, depth: int) -> bytes:
     array = array_or_none(item)
     if array is not None:
         if array.ndim == 0:

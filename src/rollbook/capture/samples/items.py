@@ -57,7 +57,7 @@ class Items:
                 special.setdefault(name, [None] * len(items))[index] = value
         return prints, texts, sizes, special
 
-    def _odd_item(self, item: Any) -> tuple[int | None, str | None, dict[str, Any]]:
+    def _odd_item(self, item: object) -> tuple[int | None, str | None, dict[str, Any]]:
         more: dict[str, Any] = {}
         if isinstance(item, str):
             item = str.__str__(item)
@@ -86,7 +86,7 @@ class Items:
             text = text[: self.beginning]
         return key, text, more
 
-    def _structure(self, item: Any) -> tuple[int | None, str]:
+    def _structure(self, item: object) -> tuple[int | None, str]:
         key: int | None = None
         try:
             key = fingerprint(canonical(item), b"item")

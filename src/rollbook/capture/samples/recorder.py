@@ -106,10 +106,10 @@ class SampleLog:
     def log_samples(
         self,
         recorder: Recorder,
-        items: Iterable[Any],
-        ids: Sequence[Any] | None = None,
-        group: Any = None,
-        **columns: Any,
+        items: Iterable[object],
+        ids: Sequence[object] | None = None,
+        group: object = None,
+        **columns: object,
     ) -> LoggedSamples:
         """Append one row per item to `samples`, through `recorder` (the run or a scope of it).
 
@@ -140,7 +140,7 @@ class SampleLog:
             return LoggedSamples([False] * len(listed), [""] * len(listed), self._batch)
 
     def _log(
-        self, recorder: Recorder, items: list[Any], ids: Any, group: Any, columns: Mapping[str, Any]
+        self, recorder: Recorder, items: list[Any], ids: object, group: object, columns: Mapping[str, object]
     ) -> LoggedSamples:
         n = len(items)
         self._follow_attempt()
@@ -183,7 +183,7 @@ class SampleLog:
 
     # -- seen before
 
-    def is_seen(self, item: Any) -> bool:
+    def is_seen(self, item: object) -> bool:
         """Whether an item was logged before, without taking it in. What shows no content of its own never was."""
         self._follow_attempt()
         key = fingerprint_of(item)
@@ -260,7 +260,7 @@ class SampleLog:
 
     # -- columns
 
-    def _sorted(self, columns: Mapping[str, Any], n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    def _sorted(self, columns: Mapping[str, object], n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """(clocks for all rows, clocks per row, columns), each column n long."""
         clocks: dict[str, Any] = {}
         clock_columns: dict[str, Any] = {}
@@ -309,7 +309,7 @@ class SampleLog:
         )
         return cells[:n] + [None] * (n - len(cells))
 
-    def _odd_column(self, name: str, value: Any) -> None:
+    def _odd_column(self, name: str, value: object) -> None:
         self._run.count(
             f"unstorable/{name}",
             1,
@@ -331,7 +331,7 @@ def _listed(items: Any) -> list[Any]:
     return [items]
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: object) -> bool:
     if isinstance(value, (list, tuple, range)):
         return True
     if isinstance(value, (str, bytes, dict)):
@@ -342,7 +342,7 @@ def _is_column(value: Any) -> bool:
     return hasattr(value, "__iter__")
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """A column of pandas looks like a dict; it is a list."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "items") else value
 
@@ -366,7 +366,7 @@ def _pieces(sizes: list[int]) -> Iterable[tuple[int, int]]:
     yield start, len(sizes)
 
 
-def _time_ns(run: Any) -> int:
+def _time_ns(run: object) -> int:
     """Now, as the journal of the run says it: the cut of a rewind is compared with it."""
     offset = getattr(getattr(getattr(run, "run", run), "writer", None), "time_offset", None)
     if offset is None:

@@ -110,7 +110,7 @@ class ObjectPlace:
             time.sleep(0.05 * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    def put(self, key: str, data: Any, *, create: bool = False, etag: str | None = None) -> str:
+    def put(self, key: str, data: object, *, create: bool = False, etag: str | None = None) -> str:
         """See `place.Place`."""
         mode: Any = "create" if create else {"e_tag": etag} if etag is not None else "overwrite"
         source: Any = data

@@ -468,7 +468,7 @@ def _near(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _get_gaps(view: _View, path: str, have: _Have, one: Sequence[Any], gaps: list[tuple[int, int]]) -> None:
+def _get_gaps(view: _View, path: str, have: _Have, one: Sequence[object], gaps: list[tuple[int, int]]) -> None:
     key = f"{view.run}/{one[0]}"
     place = place_of(view.url)
     try:
@@ -527,7 +527,7 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
             trim_if_due(int(one[1]), keep=path)
 
 
-def check_file(path: str, one: Sequence[Any]) -> None:
+def check_file(path: str, one: Sequence[object]) -> None:
     """Unpack a piece that was fetched into a file, and compare its checksum.
 
     Raises:
