@@ -57,14 +57,14 @@ class Alerts:
         like = (alert.rule, f"{alert.level}\0{alert.key}\0{cause}")
         known = like in self._counts or len(self._counts) < _MOST_CAUSES
         count = self._counts.get(like, 0) + 1
-        kept = known and (count <= self._every or _is_power_of_ten(count / self._every))
+        is_said = known and (count <= self._every or _is_power_of_ten(count / self._every))
         if known:
             self._counts[like] = count
             self._untold[like] = alert
-        if kept:  # before it is counted: under strict=True that raises
+        if is_said:  # before it is counted: under strict=True that raises
             self._keep(like)
         self._recorder.count(alert.rule, 1, f"{alert.message}; {hint}")
-        return kept
+        return is_said
 
     def conclude(self) -> None:
         """Bring the counts up to date: a last row for each alert that was counted since its like was kept."""

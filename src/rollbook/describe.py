@@ -131,9 +131,9 @@ class Sample:
 
     def copy(self) -> Sample:
         """The same sample once more; adding to one leaves the other as it is."""
-        other = Sample(self.most)
-        other.level, other.n, other.values = self.level, self.n, self.values[: len(self.values)]
-        return other
+        copied = Sample(self.most)
+        copied.level, copied.n, copied.values = self.level, self.n, self.values[: len(self.values)]
+        return copied
 
     def add(self, block: Any) -> None:
         """Take in a sequence of numbers."""
@@ -189,11 +189,11 @@ class Blocks:
 
     def copy(self) -> Blocks:
         """The same values once more; adding to one leaves the other as it is."""
-        other = Blocks()
+        copied = Blocks()
         for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.sample = self.sample.copy()
-        return other
+            setattr(copied, name, getattr(self, name))
+        copied.sample = self.sample.copy()
+        return copied
 
     def add(self, block: Any) -> None:
         """Take in a sequence of numbers."""

@@ -184,18 +184,18 @@ def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> Non
     """
     with ManifestLock(folder):
         fields = look(folder)
-        told = {"attempt": attempt, "values": dict(values)}
-        if not fields or int(fields.get("format") or 0) > FORMAT or fields.get("results") == told:
+        entry = {"attempt": attempt, "values": dict(values)}
+        if not fields or int(fields.get("format") or 0) > FORMAT or fields.get("results") == entry:
             return
         if newest(fields).get("n", 1) == attempt:
-            write(folder, {**fields, "results": told})
+            write(folder, {**fields, "results": entry})
 
 
 def results(fields: Mapping[str, object]) -> dict[str, Any]:
     """What a run came to, as it was written when its newest life ended; {} if that has not been done."""
-    told = fields.get("results")
+    entry = fields.get("results")
     values = (
-        told.get("values") if isinstance(told, dict) and told.get("attempt") == newest(fields).get("n", 1) else None
+        entry.get("values") if isinstance(entry, dict) and entry.get("attempt") == newest(fields).get("n", 1) else None
     )
     return dict(values) if isinstance(values, dict) else {}
 
@@ -484,16 +484,18 @@ def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
     entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
     if not entries or number >= entries[-1]["n"]:
         return _origin_of_newest(fields)
-    told: dict[str, Any] | None = None
+    origin_so_far: dict[str, Any] | None = None
     for entry in entries:
         own = entry.get("origin")
         if isinstance(own, dict):
-            told = (
-                _patched(told or {}, own) if "set" in own or "gone" in own else {k: own[k] for k in ORIGIN if k in own}
+            origin_so_far = (
+                _patched(origin_so_far or {}, own)
+                if "set" in own or "gone" in own
+                else {k: own[k] for k in ORIGIN if k in own}
             )
         if entry["n"] == number:
             break
-    return told if told is not None else _origin_of_newest(fields)
+    return origin_so_far if origin_so_far is not None else _origin_of_newest(fields)
 
 
 def close_origin(fields: RunJson) -> None:
@@ -502,7 +504,7 @@ def close_origin(fields: RunJson) -> None:
     if not entry or "origin" in entry:
         return
     now = json.loads(json.dumps(_origin_of_newest(fields), default=repr))
-    earlier = [other["n"] for other in fields["attempts"] if other["n"] < entry["n"] and "origin" in other]
+    earlier = [former["n"] for former in fields["attempts"] if former["n"] < entry["n"] and "origin" in former]
     if earlier:
         entry["origin"] = difference(origin(fields, max(earlier)), now)
     else:

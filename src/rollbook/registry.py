@@ -82,10 +82,10 @@ class Registry:
         try:
             return made(*before, **options)
         except TypeError as err:
-            told = (
+            message = (
                 f"{self._what} {name!r} was given {dict(options)!r}: {err}. Its options: {', '.join(takes) or 'none'}."
             )
-            raise BadInput(told) from None
+            raise BadInput(message) from None
 
     def _entry_points(self) -> Mapping[str, Any]:
         from importlib.metadata import entry_points

@@ -88,11 +88,11 @@ class Backend:
             self.run.finish("crashed" if exit_code else "finished")
 
     def _keep_config(self, config: Mapping[str, object]) -> None:
-        kept = self.run.run.config
-        kept.update({key: value for key, value in config.items() if key not in kept})
+        stored = self.run.run.config
+        stored.update({key: value for key, value in config.items() if key not in stored})
         version = _versions.installed("verl")
-        if version is not None and "verl_version" not in kept:
-            kept["verl_version"] = version
+        if version is not None and "verl_version" not in stored:
+            stored["verl_version"] = version
 
 
 class Tracking:
@@ -131,9 +131,9 @@ class Tracking:
 
     def log(self, data: Mapping[str, Any], step: int, backend: Any = None) -> None:
         """Hand the row to every back end, or to those named in `backend`."""
-        for name, one in self.logger.items():
+        for name, tracker in self.logger.items():
             if backend is None or name in backend:
-                one.log(data=data, step=step)
+                tracker.log(data=data, step=step)
 
     def finish(self, exit_code: int = 0) -> None:
         """End every back end."""

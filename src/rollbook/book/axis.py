@@ -142,16 +142,16 @@ def timelines(
         if mask is not None:
             table = take_table(table, np.flatnonzero(mask))
         cells, valid = to_numpy(table[x])
-        kept = np.ones(len(cells), dtype=bool) if valid is None else valid.copy()
+        taken = np.ones(len(cells), dtype=bool) if valid is None else valid.copy()
         if cells.dtype.kind == "f":
-            kept &= ~np.isnan(cells)
+            taken &= ~np.isnan(cells)
         if cells.dtype == bool:
             cells = cells.astype(np.int64)
         times = to_numpy(table["time"])[0]
         numbers, writers = to_numpy(table["attempt"])[0], to_numpy(table["writer"])[0]
-        for number in np.unique(numbers[kept]).tolist():
-            for writer in set(writers[kept & (numbers == number)].tolist()):
-                rows = kept & (numbers == number) & (writers == writer)
+        for number in np.unique(numbers[taken]).tolist():
+            for writer in set(writers[taken & (numbers == number)].tolist()):
+                rows = taken & (numbers == number) & (writers == writer)
                 own_times, own_cells = times[rows], cells[rows]
                 by_writer.setdefault((number, writer), []).append((own_times, own_cells))
                 rows_of[number, writer] = rows_of.get((number, writer), 0) + len(own_times)
@@ -179,8 +179,8 @@ def timelines(
         ]
         for block, (moments, known) in ends.items():
             if block not in near and moments is not None and known is not None:
-                one = np.array([moments[0]], dtype=np.int64), np.array([known[0]], dtype=np.int64)
-                by_writer.setdefault(whose, []).append(one)
+                point = np.array([moments[0]], dtype=np.int64), np.array([known[0]], dtype=np.int64)
+                by_writer.setdefault(whose, []).append(point)
                 rows_of[whose] = rows_of.get(whose, 0) + part.row_groups[block]
         if near:
             take(piece, near)

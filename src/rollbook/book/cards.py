@@ -28,5 +28,5 @@ def book_card(book: ChartTables, status: str, seed: int | None) -> str:
         for key, each in series.items()
     ]
     drawn = [spark([(each.x, each.mean)], [(each.x, each.min, each.max)]) for each in series.values()]
-    told = f"{status}, id {book.id}" + ("" if seed is None else f", seed {seed}")
-    return card(f"{book.project}/{book.name}", f"{told}, {book.path}", grid(rows, sparks={"": drawn}))
+    about = f"{status}, id {book.id}" + ("" if seed is None else f", seed {seed}")
+    return card(f"{book.project}/{book.name}", f"{about}, {book.path}", grid(rows, sparks={"": drawn}))

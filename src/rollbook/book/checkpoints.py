@@ -74,18 +74,18 @@ def choose_checkpoint(rows: Iterable[Mapping[str, object]], which: str, folder: 
     Args:
       rows: of the table `checkpoints`, oldest first.
     """
-    kept = {
+    present = {
         identity: row
         for identity, row in kept_checkpoints(rows).items()
         if row.get("path")
         and (file_of_checkpoint(row, folder).exists() or views.has(folder, str(row["path"]).replace(os.sep, "/")))
     }
-    if which in kept:
-        return kept[which]
+    if which in present:
+        return present[which]
     if which == "best":
-        best = _best(kept)
-        return kept[best] if best is not None else None
-    return list(kept.values())[-1] if which == "last" and kept else None
+        best = _best(present)
+        return present[best] if best is not None else None
+    return list(present.values())[-1] if which == "last" and present else None
 
 
 def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[str]) -> SavedCheckpoint:
@@ -93,9 +93,9 @@ def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[
     rows = checkpoint_rows(table)
     row = choose_checkpoint(rows, which, folder)
     if row is None:
-        kept = list(kept_checkpoints(rows))
-        words = "no checkpoint that is still there has a score" if which == "best" and kept else "there is none"
-        raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *kept])}")
+        present = list(kept_checkpoints(rows))
+        words = "no checkpoint that is still there has a score" if which == "best" and present else "there is none"
+        raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *present])}")
     views.fetch(folder, [str(row["path"]).replace(os.sep, "/")])
     best = choose_checkpoint(rows, "best", folder)
     score = row.get("score")
@@ -125,19 +125,19 @@ def with_best(table: pa.Table) -> pa.Table:
 
 def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, Any]]:
     """By id, those that nothing was said of since they were saved, oldest first."""
-    kept: dict[str, Mapping[str, Any]] = {}
+    present: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         identity = str(row["checkpoint_id"])
         if row.get("kept") is False:
-            kept.pop(identity, None)
+            present.pop(identity, None)
         else:
-            kept[identity] = row
-    return kept
+            present[identity] = row
+    return present
 
 
-def _best(kept: Mapping[str, Mapping[str, Any]]) -> str | None:
+def _best(checkpoints: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The id with the best score, the earlier of two that are equal; which way is better, the newest says."""
-    scored = {identity: row for identity, row in kept.items() if _is_score(row.get("score"))}
+    scored = {identity: row for identity, row in checkpoints.items() if _is_score(row.get("score"))}
     if not scored:
         return None
     sign = -1.0 if list(scored.values())[-1].get("higher_is_better") is False else 1.0

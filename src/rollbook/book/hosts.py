@@ -69,19 +69,19 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
     for info in list_writers(run_folder):
         if info.about:
             pages[info.id] = info.about, info.closed is not None
-    told = []
+    writers = []
     for name, (about, closed) in sorted(pages.items()):
         if about.get("keeper"):
             continue
         alive = None if closed else is_alive(about)
         state = "closed" if closed else "unknown" if alive is None else "writing" if alive else "died"
-        told.append({
+        writers.append({
             "id": name,
             "state": state,
             **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
             "whereabouts": about.get("whereabouts") or {},
         })  # fmt: skip
-    return told
+    return writers
 
 
 def _host(about: Mapping[str, object]) -> Host:

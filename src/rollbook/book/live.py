@@ -107,10 +107,10 @@ class LiveSegment:
 
     def tail(self, rows: int) -> LiveSegment:
         """The same segment with its last rows alone."""
-        found = copy.copy(self)
-        found.meta, found._words = dict(self.meta), self.words()[-rows:]
-        found._count()
-        return found
+        newest = copy.copy(self)
+        newest.meta, newest._words = dict(self.meta), self.words()[-rows:]
+        newest._count()
+        return newest
 
     def _read(self) -> bytes:
         try:

@@ -45,11 +45,11 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         piece = pieces[number]
         part = piece.read([clock] if everything else [clock, "time", *IDENTITY], None if block < 0 else [block])
         readings, valid = to_numpy(part[clock])
-        kept = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
+        allowed = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
         if not everything:
             mask = chosen(identity(part, piece.meta), run.history, run.attempts)
-            kept = kept if mask is None else kept & mask
-        places = np.flatnonzero(kept)
+            allowed = allowed if mask is None else allowed & mask
+        places = np.flatnonzero(allowed)
         distances = np.abs(readings[places].astype(np.float64) - value)
         best += [(float(distances[i]), number, block, int(places[i])) for i in _smallest(distances, rows).tolist()]
         best = sorted(best)[:rows]

@@ -101,12 +101,12 @@ class Piece:
         part = self.part
         if part is None or not ranges:
             return None
-        kept = list(range(len(part.row_groups)))
+        blocks = list(range(len(part.row_groups)))
         for column, low, high in ranges:
             if column in part.columns and not part.null_count(column):
-                seen = [(block, part.column_range(column, block)) for block in kept]
-                kept = [block for block, known in seen if known is None or (known[1] >= low and known[0] < high)]
-        return None if len(kept) == len(part.row_groups) else kept
+                seen = [(block, part.column_range(column, block)) for block in blocks]
+                blocks = [block for block, known in seen if known is None or (known[1] >= low and known[0] < high)]
+        return None if len(blocks) == len(part.row_groups) else blocks
 
     def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
         """Columns of its rows, in order of seq; those it lacks are left out.
@@ -265,9 +265,9 @@ class RunFiles:
         for meta, rows in live.frames:
             if meta["table"] == table:
                 sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
-                kept = _outside(rows, sealed, live.tops.get((meta["writer"], meta["lane"])))
-                if kept.num_rows:
-                    pieces.append(Piece(meta, kept.num_rows, fills, None, None, kept))
+                unsealed = _outside(rows, sealed, live.tops.get((meta["writer"], meta["lane"])))
+                if unsealed.num_rows:
+                    pieces.append(Piece(meta, unsealed.num_rows, fills, None, None, unsealed))
         return pieces
 
 

@@ -61,8 +61,8 @@ def _find(book: Book, tables: dict[str, Pieces], clock: str, value: int) -> tupl
         age = tuple(int(to_numpy(rows[name])[0][last]) for name in ("attempt", "time", "seq"))
         if best is None or age > best[0]:
             clocks = {name: rows[name][last].as_py() for name in run.clocks if name in rows.column_names}
-            kept = {name: int(reading) for name, reading in clocks.items() if reading is not None}
-            best = ((age[0], age[1], age[2]), str(rows["writer"][last].as_py()), kept)
+            given = {name: int(reading) for name, reading in clocks.items() if reading is not None}
+            best = ((age[0], age[1], age[2]), str(rows["writer"][last].as_py()), given)
     if best is None:
         seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
         raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")

@@ -156,8 +156,8 @@ def _kinds(
     resolved = {name: common_type(types) for name, types in kinds.items()}
     for name, kind in resolved.items():
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            for other in kinds[name]:
-                plain = other.value_type if pa.types.is_dictionary(other) else other
+            for column_kind in kinds[name]:
+                plain = column_kind.value_type if pa.types.is_dictionary(column_kind) else column_kind
                 if not (pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_null(plain)):
                     return None
     return resolved
@@ -169,9 +169,9 @@ def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType],
     meta, schema = piece.meta, piece.part.schema
     cells = ['make_timestamp(epoch_ns("time") // 1000) as "time"', *map(quoted, meta["clocks"])]
     for name in IDENTITY:
-        told = meta.get(name) if name in CONSTANTS else None
-        if told is not None:
-            value = literal(told) if isinstance(told, str) else f"{int(told)}::bigint"
+        constant = meta.get(name) if name in CONSTANTS else None
+        if constant is not None:
+            value = literal(constant) if isinstance(constant, str) else f"{int(constant)}::bigint"
             cells.append(f"{value} as {quoted(name)}")
         elif name in schema.names:
             cells.append(quoted(name))

@@ -68,14 +68,14 @@ def select_metrics(
     if several:
         writers = to_numpy(table["writer"])[0] if "writer" in table.column_names else None
         table = table.select([name for name in table.column_names if name not in IDENTITY])
-    kept = np.ones(table.num_rows, dtype=bool)
+    mask = np.ones(table.num_rows, dtype=bool)
     if since is not None or until is not None:
         times = to_numpy(table["time"])[0]
-        kept &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
+        mask &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
     if len(names) > len(wanted):  # rows that only have the axis are not asked for
-        kept &= _have_any(table, [labels[name] for name in wanted])
+        mask &= _have_any(table, [labels[name] for name in wanted])
     if x is None:
-        return _as_asked(_without_unknown(in_order(_rows(table, kept), None), run.clocks, ""), aliases, plain)
+        return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), aliases, plain)
     axis = labels[axis_key] if axis_key is not None else x
     placed = place(
         table,
@@ -90,20 +90,20 @@ def select_metrics(
         span=span,
         others=None if writers is None else OtherHosts(writers, hosts, by_time=exact is False),
     )
-    kept &= placed.there
+    mask &= placed.there
     if start is not None:
-        kept &= placed.x >= start
+        mask &= placed.x >= start
     if stop is not None:
-        kept &= placed.x < stop
+        mask &= placed.x < stop
     if placed.inferred.any():
         readings = pa.chunked_array([from_numpy(placed.x, placed.there)])
         place_of = table.column_names.index(axis)
         kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
         table = table.set_column(place_of, axis, cast(readings, kind))
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(mask)
     if not exact:  # a key of that name makes way for the column that says which rows were placed by time
         table = table.rename_columns(["value/inferred" if n == "inferred" else n for n in table.column_names])
-    table = in_order(_rows(table, kept), placed.x[rows], None if exact else placed.inferred[rows])
+    table = in_order(_rows(table, mask), placed.x[rows], None if exact else placed.inferred[rows])
     return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
 
 
@@ -143,8 +143,8 @@ def _native(name: str, labels: dict[str, str], path: str) -> str:
             f"{path}: {name!r} stands for {len(fitting)} keys of this book: {', '.join(fitting)}. Ask for one of them."
         )
     known = native_names(str(name))
-    other = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
-    raise UnknownKey(f"{path} has no key {name!r}{other}.{did_you_mean(str(name), list(labels))}")
+    spelled = f", nor any that frameworks write for it ({', '.join(known[:3])}, …)" if known else ""
+    raise UnknownKey(f"{path} has no key {name!r}{spelled}.{did_you_mean(str(name), list(labels))}")
 
 
 def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
@@ -162,7 +162,7 @@ def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.T
         if column in plain:
             table = table.append_column(name, table[column])
         else:
-            table = table.rename_columns([name if other == column else other for other in table.column_names])
+            table = table.rename_columns([name if existing == column else existing for existing in table.column_names])
     return table
 
 
@@ -177,8 +177,8 @@ def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None
         raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.{near}") from None
 
 
-def _rows(table: pa.Table, kept: NDArray) -> pa.Table:
-    return table if kept.all() else take_table(table, np.flatnonzero(kept))
+def _rows(table: pa.Table, mask: NDArray) -> pa.Table:
+    return table if mask.all() else take_table(table, np.flatnonzero(mask))
 
 
 def _have_any(table: pa.Table, columns: Sequence[str]) -> NDArray:

@@ -42,9 +42,11 @@ class Series:
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, spark
 
-        told = f"{len(self):,} points along {self.axis}"
-        told += f", {self.non_finite:,} rows NaN or infinite" if self.non_finite else ""
-        return card("Series", told, spark([(self.x, self.mean)], [(self.x, self.min, self.max)], width=420, height=110))
+        about = f"{len(self):,} points along {self.axis}"
+        about += f", {self.non_finite:,} rows NaN or infinite" if self.non_finite else ""
+        return card(
+            "Series", about, spark([(self.x, self.mean)], [(self.x, self.min, self.max)], width=420, height=110)
+        )
 
     def to_pandas(self) -> Any:
         """The points as a data frame: the axis, mean, min, max, count."""

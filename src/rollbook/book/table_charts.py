@@ -33,8 +33,8 @@ def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
     """Checkpoints that are still kept, and alerts, where they know the axis."""
     marks = []
     checkpoints = book.checkpoints("effective")
-    ids, kept = _texts(checkpoints, "checkpoint_id"), _texts(checkpoints, "kept")
-    gone = {name for name, still in zip(ids, kept, strict=True) if still == "False"}
+    ids, states = _texts(checkpoints, "checkpoint_id"), _texts(checkpoints, "kept")
+    gone = {name for name, still in zip(ids, states, strict=True) if still == "False"}
     for name, best, x in zip(ids, _texts(checkpoints, "is_best"), along(checkpoints, axis), strict=True):
         if np.isfinite(x) and name not in gone:
             marks.append(Mark(float(x), "best" if best == "True" else "checkpoint"))

@@ -75,8 +75,8 @@ class _Recorded:
             texts["env/id"] = str(
                 (getattr(self.env, "metadata", None) or {}).get("name") or type(self.unwrapped).__name__
             )
-            kept = {key: text for key, text in texts.items() if text}
-            settings.recorder.record("text", {"key": list(kept), "text": list(kept.values())}, len(kept))
+            described = {key: text for key, text in texts.items() if text}
+            settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
         except LoggingFailed:
             raise
         except Exception as err:

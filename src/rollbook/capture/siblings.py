@@ -127,7 +127,7 @@ class Siblings:
         """The scope of this name in each run. `at`: one checkpoint per run."""
         if at is None:
             return Siblings([run.scope(name) for run in self.runs], self.seeds)
-        return Siblings([run.scope(name, at=one) for run, one in zip(self.runs, at, strict=True)], self.seeds)
+        return Siblings([run.scope(name, at=position) for run, position in zip(self.runs, at, strict=True)], self.seeds)
 
     def finish(self, status: str = "finished") -> None:
         """End all runs."""

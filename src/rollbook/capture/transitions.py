@@ -134,8 +134,8 @@ class TransitionRecorder:
             parts = {"obs": obs, "action": action, "next_obs": next_obs, **further}
             columns = {name: _column(value) for name, value in parts.items() if value is not None}
             rewards, ends, cuts = (None if v is None else _column(v) for v in (reward, terminated, truncated))
-            ids = None if episode_ids is None else [str(one) for one in _column(episode_ids)]
-            names = None if agents is None else [str(one) for one in _column(agents)]
+            ids = None if episode_ids is None else [str(cell) for cell in _column(episode_ids)]
+            names = None if agents is None else [str(cell) for cell in _column(agents)]
             lengths = {name: _length(column) for name, column in columns.items()}
             others = {"reward": rewards, "terminated": ends, "truncated": cuts, "episode_ids": ids, "agents": names}
             lengths.update({name: len(column) for name, column in others.items() if column is not None})

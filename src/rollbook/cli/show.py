@@ -73,10 +73,10 @@ def _remote(book: Book) -> dict[str, Any]:
 
 def _writers(book: Book) -> dict[str, int]:
     """How many processes wrote, by what became of them, and on how many hosts."""
-    told = book.writers
-    states = [writer["state"] for writer in told]
+    writers = book.writers
+    states = [writer["state"] for writer in writers]
     counted = {state: states.count(state) for state in ("closed", "writing", "died", "unknown") if state in states}
-    return {"all": len(told), "hosts": len({writer["host"] for writer in told}), **counted}
+    return {"all": len(writers), "hosts": len({writer["host"] for writer in writers}), **counted}
 
 
 def _stages(book: Book) -> dict[str, float]:
@@ -91,14 +91,14 @@ def _checkpoints(book: Book) -> dict[str, Any]:
     from rollbook.errors import UnknownKey
 
     said: dict[str, Any] = {}
-    kept = len(kept_checkpoints(checkpoint_rows(book.checkpoints())))
-    for which in ("best", "last") if kept else ():
+    present = len(kept_checkpoints(checkpoint_rows(book.checkpoints())))
+    for which in ("best", "last") if present else ():
         try:
             saved = book.checkpoint(which)
         except UnknownKey:  # none has a score, or all files are gone
             continue
         said[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
-    return {"kept": kept, **said} if kept else {}
+    return {"kept": present, **said} if present else {}
 
 
 def _alerts(book: Book) -> list[dict[str, Any]]:
@@ -168,10 +168,10 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     _print_list("time", (f"{clean(name)} {seconds(t)} ({t / whole:.0%})" for name, t in outer.items() if whole), width)
     saved = dict(about["checkpoints"])
     if saved:
-        kept = f"{saved.pop('kept'):,} kept"
+        saved_count = f"{saved.pop('kept'):,} kept"
         if len(saved) == 2 and saved["best"]["id"] == saved["last"]["id"]:
             saved = {"best and last": saved["best"]}
-        _print_list("saved", [kept, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
+        _print_list("saved", [saved_count, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
     writers = dict(about["writers"])
     if writers["all"] > 1:
         total = f"{writers.pop('all'):,} on {writers.pop('hosts'):,} hosts"

@@ -146,9 +146,9 @@ def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict
     filmed = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}
     rows = []
     for row in _pylist(episodes):
-        kept = ["steps"] if row.get("steps_kept") else []
-        kept += ["film"] if row.get("episode_id") in filmed else []
-        row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(kept)}
+        parts = ["steps"] if row.get("steps_kept") else []
+        parts += ["film"] if row.get("episode_id") in filmed else []
+        row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(parts)}
         rows.append({**row, "episode": row.get("episode_id")})
     useful = _useful(episodes)
     clocks = [name for name in book.clocks if name in useful]

@@ -47,14 +47,14 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
         pattern = re.compile(keys) if keys else None
     except re.error as err:
         raise click.BadParameter(f"{keys!r} is not a regular expression: {err}", param_hint="--keys") from None
-    kept: deque[Row] = deque(maxlen=max(0, last))
+    newest: deque[Row] = deque(maxlen=max(0, last))
     looks = 0
 
     def stop() -> bool:  # asked before each look; the first one gives all there is
         nonlocal looks
         looks += 1
         if looks == 2:
-            for row in kept:
+            for row in newest:
                 _print(row, pattern, as_json)
         return not follow or book.status != "running"
 
@@ -63,7 +63,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
             if looks > 1:
                 _print(row, pattern, as_json)
             elif not row.mark and _chosen(row, pattern):
-                kept.append(row)
+                newest.append(row)
         if looks == 1:
             stop()
     except KeyboardInterrupt:  # how one leaves `tail -f`

@@ -60,8 +60,8 @@ def parted(a: GroupCurve, b: GroupCurve, x_P: Floats, axis: str, level: float) -
     last = float(x_P[both[-1]])
     if side[-1] == 0:
         return Parted(a.label, b.label, None, None, last, level, axis)
-    other = np.flatnonzero(side != side[-1])
-    first = both[other[-1] + 1 if len(other) else 0]
+    on_other_side = np.flatnonzero(side != side[-1])
+    first = both[on_other_side[-1] + 1 if len(on_other_side) else 0]
     return Parted(a.label, b.label, a.label if side[-1] > 0 else b.label, float(x_P[first]), last, level, axis)
 
 

@@ -95,8 +95,8 @@ def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, s
             spans[entry.group] = (axis, min(low, first), max(high, last))
     sentences = {}
     for a, b in itertools.combinations([label for label in labels if label in spans], 2):
-        (axis, low_a, high_a), (other, low_b, high_b) = spans[a], spans[b]
-        if axis == other and (high_a < low_b or high_b < low_a):
+        (axis, low_a, high_a), (other_axis, low_b, high_b) = spans[a], spans[b]
+        if axis == other_axis and (high_a < low_b or high_b < low_a):
             sentences[a, b] = no_common_point(a, (low_a, high_a), b, (low_b, high_b), axis)
     return sentences
 

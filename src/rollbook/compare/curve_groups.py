@@ -50,10 +50,10 @@ class Curves:
     def sentences(self) -> list[str]:
         """What a reader of the curves has to know: where n changes, who crashed, who was left out."""
         many = len(self.groups) > 1
-        told = [
+        of_groups = [
             f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
         ]
-        return [*self.notes, *told]
+        return [*self.notes, *of_groups]
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """In long form, one row per group and point: group, x, centre, low, high, min, max, n, claim."""

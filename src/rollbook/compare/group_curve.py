@@ -94,11 +94,11 @@ class GroupCurve:
 
     def legend(self) -> str:
         """What the line and its band are, and of how many runs."""
-        told = self.band.legend()
+        words = self.band.legend()
         if self.tasks > 1:  # "IQM of 5 seeds, 95 % …" -> "IQM of 5 seeds x 3 tasks, 95 % …"
-            head, comma, rest = told.partition(",")
-            told = f"{head} x {self.tasks} tasks{comma}{rest}"
-        return f"{self.label}: {told}"
+            head, comma, rest = words.partition(",")
+            words = f"{head} x {self.tasks} tasks{comma}{rest}"
+        return f"{self.label}: {words}"
 
     def drawn(self, seeds: str, extremes: bool) -> plots.Line:
         """What the chart draws: the band, and the runs themselves where none can be claimed, or on request.

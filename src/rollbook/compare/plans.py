@@ -20,11 +20,11 @@ def plan_data(study: Study) -> dict[str, Any]:
       that are not finite are None.
     """
     plan = study.plan
-    told = []
+    verdicts = []
     for verdict in study.verdicts():
         a, b = verdict.pair
         numbers = {name: getattr(verdict, name) for name in ("difference", "low", "high", "chance")}
-        told.append(
+        verdicts.append(
             {
                 "a": a, "b": b, "outcome": verdict.outcome, "better": verdict.better, "n": verdict.n,
                 "look": verdict.look, "more": None if verdict.more is None else str(verdict.more),
@@ -34,5 +34,5 @@ def plan_data(study: Study) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "arms": list(plan.arms), "n_min": plan.n_min, "n_max": plan.n_max, "alpha": plan.alpha, "delta": plan.delta,
-        "floor": plan.floor, "note": plan.note, "looks": [look.as_data() for look in study.looks], "verdicts": told,
+        "floor": plan.floor, "note": plan.note, "looks": [look.as_data() for look in study.looks], "verdicts": verdicts,
     }  # fmt: skip

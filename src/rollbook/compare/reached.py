@@ -46,8 +46,8 @@ class Reached:
         from rollbook.plots import Line, Panel, draw
 
         def words(label: str, n: int) -> str:
-            told = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
-            return f"{told}, 95 % at each point (Clopper-Pearson)" if n >= 3 else f"{told}, no band below 3"
+            title = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
+            return f"{title}, 95 % at each point (Clopper-Pearson)" if n >= 3 else f"{title}, no band below 3"
 
         lines = tuple(
             Line(words(label, n), self.x_P, share, low if n >= 3 else None, high if n >= 3 else None, steps=True)

@@ -90,8 +90,8 @@ class Pair:
         if self.reason:
             return f"{self.a} and {self.b}: not compared; they were {self.reason}."
         if self.verdict is not None:
-            told = self.verdict.sentence()
-            return told if self.verdict.better else f"{self.a} and {self.b}: {in_a_sentence(told)}"
+            verdict_words = self.verdict.sentence()
+            return verdict_words if self.verdict.better else f"{self.a} and {self.b}: {in_a_sentence(verdict_words)}"
         if math.isnan(self.difference):
             return f"{self.a} and {self.b}: not decided; one of them has no finished seed with a score."
         better, worse = (self.a, self.b) if self.difference > 0 else (self.b, self.a)

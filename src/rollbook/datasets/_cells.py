@@ -116,16 +116,16 @@ def stacked(parts: Sequence[Any]) -> Cells:
     return list(parts)
 
 
-def join_cells(one: Cells, other: Cells) -> Cells:
+def join_cells(first: Cells, second: Cells) -> Cells:
     """The cells of both, in order."""
     if (
-        isinstance(one, np.ndarray)
-        and isinstance(other, np.ndarray)
-        and one.shape[1:] == other.shape[1:]
-        and one.dtype == other.dtype
+        isinstance(first, np.ndarray)
+        and isinstance(second, np.ndarray)
+        and first.shape[1:] == second.shape[1:]
+        and first.dtype == second.dtype
     ):
-        return np.concatenate([one, other])
-    return stacked([*one, *other]) if len(one) or len(other) else one
+        return np.concatenate([first, second])
+    return stacked([*first, *second]) if len(first) or len(second) else first
 
 
 def leaves_of(columns: Mapping[str, object], prefix: str) -> dict[str, Any]:

@@ -108,9 +108,9 @@ class Group:
         """Count steps, observations and breaks in the numbering."""
         n = self._length
         steps = np.zeros(n, dtype=bool)
-        told = self.columns.keys() & {"reward", "terminated"}
+        standard = self.columns.keys() & {"reward", "terminated"}
         for name, column in self.columns.items():
-            if name in told or (not told and name.partition("/")[0] == "action"):
+            if name in standard or (not standard and name.partition("/")[0] == "action"):
                 steps |= True if column.valid is None else column.valid
         seen = np.zeros(n, dtype=bool)
         for name, column in self.columns.items():

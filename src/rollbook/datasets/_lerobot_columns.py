@@ -196,8 +196,8 @@ class Origin:
             raise Damaged(f"{root / cls.PATH} cannot be read: {err}") from None
         try:
             columns = {
-                str(name): (str(one["name"]), tuple(int(axis) for axis in one["shape"]))
-                for name, one in content["columns"].items()
+                str(name): (str(column["name"]), tuple(int(axis) for axis in column["shape"]))
+                for name, column in content["columns"].items()
             }
             spaces = [json.dumps(content[name]) if content.get(name) else "" for name in ("observation", "action")]
             return cls(columns, (spaces[0], spaces[1], str(content.get("env_id") or "")))
@@ -207,13 +207,13 @@ class Origin:
     def write(self, root: Path) -> None:
         """Put it into a folder."""
         observed, acted, env_id = self._spaces
-        told = {
+        content = {
             "columns": {name: {"name": own, "shape": list(shape)} for name, (own, shape) in self.columns.items()},
             "observation": json.loads(observed) if observed else None,
             "action": json.loads(acted) if acted else None,
             "env_id": env_id or None,
         }
-        (root / self.PATH).write_text(json.dumps(told, indent=4) + "\n", encoding="utf-8")
+        (root / self.PATH).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
 
     def tell(self, replay: Replay) -> None:
         """Write the spaces down where the trajectories go."""

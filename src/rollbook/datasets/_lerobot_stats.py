@@ -82,9 +82,9 @@ def _of_pictures(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -
     channels = [0, 1, 2] if flat.shape[2] > 1 else [0, 0, 0]
     rows: dict[str, list[list[float]]] = {}
     for start, stop in pairwise(edges.tolist()):
-        told = [_of_shades(np.bincount(flat[start:stop, :, k].reshape(-1), minlength=256)) for k in set(channels)]
-        for name in told[0]:
-            rows.setdefault(name, []).append([told[k][name] for k in channels])
+        by_channel = [_of_shades(np.bincount(flat[start:stop, :, k].reshape(-1), minlength=256)) for k in set(channels)]
+        for name in by_channel[0]:
+            rows.setdefault(name, []).append([by_channel[k][name] for k in channels])
     return {name: np.array(values)[:, :, None, None] / 255.0 for name, values in rows.items()}
 
 

@@ -96,8 +96,8 @@ def _data_path(number: int, size: int) -> str:
 
 def _plain(column: Column, n: int) -> dict[str, Any]:
     """The statistics of one episode, without the quantiles, which this version does not know."""
-    told = episode_stats(column, [n])
-    return {**{key: told[key][0].tolist() for key in ("min", "max", "mean", "std")}, "count": [n]}
+    stats = episode_stats(column, [n])
+    return {**{key: stats[key][0].tolist() for key in ("min", "max", "mean", "std")}, "count": [n]}
 
 
 # -- the way back

@@ -72,8 +72,8 @@ class V3Writer:
         self._flush()
         self._open.close()
         stats = {
-            name: {key: _whole(array[0]) if key == "count" else array[0].tolist() for key, array in told.items()}
-            for name, told in self._totals.items()
+            name: {key: _whole(array[0]) if key == "count" else array[0].tolist() for key, array in totals.items()}
+            for name, totals in self._totals.items()
         }
         _write_json(self._root / "meta" / "stats.json", stats)
         _write_tasks(self._root / "meta" / "tasks.parquet", [self._task])
@@ -108,8 +108,8 @@ class V3Writer:
         chunk, file = self._data.place(table.nbytes)
         self._data.write(table)
         stats = {column.name: episode_stats(column, lengths) for column in columns}
-        for name, told in stats.items():
-            self._totals[name] = pooled([self._totals[name], told] if name in self._totals else [told])
+        for name, column_stats in stats.items():
+            self._totals[name] = pooled([self._totals[name], column_stats] if name in self._totals else [column_stats])
         self._list(ids, lengths, stats, chunk, file)
         self._episodes += len(ids)
         self._frames += sum(lengths)
@@ -126,8 +126,8 @@ class V3Writer:
             "dataset_from_index": from_numpy(ends - lengths),
             "dataset_to_index": from_numpy(ends),
         }
-        for name, told in stats.items():
-            for key, array in told.items():
+        for name, column_stats in stats.items():
+            for key, array in column_stats.items():
                 columns[f"stats/{name}/{key}"] = lists(array.astype(np.int64) if key == "count" else array)
         columns["episode_id"] = strings(ids)
         table = pa.table(columns)
@@ -144,8 +144,8 @@ def _whole(array: Any) -> list[int]:
     return [int(number) for number in array]
 
 
-def _write_json(path: Path, told: object) -> None:
-    path.write_text(json.dumps(told, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _write_tasks(path: Path, tasks: list[str]) -> None:
@@ -157,8 +157,8 @@ def _write_tasks(path: Path, tasks: list[str]) -> None:
     ]
     over = {"name": None, "field_name": None, "pandas_type": "unicode", "numpy_type": "object",
             "metadata": {"encoding": "UTF-8"}}  # fmt: skip
-    told = {"index_columns": ["task"], "column_indexes": [over], "columns": columns, "pandas_version": "2.0.0"}
-    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), path)
+    pandas_meta = {"index_columns": ["task"], "column_indexes": [over], "columns": columns, "pandas_version": "2.0.0"}
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(pandas_meta)}), path)
 
 
 class _Files:
@@ -279,7 +279,7 @@ def _episodes_in(path: Path, wanted: set[int]) -> Iterator[tuple[int, pa.Table]]
             for group in range(file.num_row_groups):
                 bounds = file.metadata.row_group(group).column(places[0]).statistics
                 known = bounds is not None and bounds.has_min_max
-                if known and not any(bounds.min <= one <= bounds.max for one in (*wanted, number)):
+                if known and not any(bounds.min <= episode <= bounds.max for episode in (*wanted, number)):
                     continue
                 table = file.read_row_group(group)
                 whose = to_numpy(table["episode_index"])[0]

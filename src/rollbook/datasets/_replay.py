@@ -58,9 +58,9 @@ class Replay:
             f"env/action_space{end}": describe(action) if action is not None else "",
             "env/id": env_id or "",
         }
-        kept = {key: text for key, text in texts.items() if text}
-        if kept:
-            self._recorder.record("text", {"key": list(kept), "text": list(kept.values())}, len(kept))
+        described = {key: text for key, text in texts.items() if text}
+        if described:
+            self._recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
 
     def _write_steps(self, trajectory: Trajectory) -> None:
         n = len(trajectory)

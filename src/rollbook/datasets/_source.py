@@ -241,9 +241,9 @@ class StepSource:
         keys = ids if agents is None else ids * len(agent_words) + agents
         order = None
         if mask is not None:
-            kept = np.flatnonzero(mask)
-            if len(kept) != n:
-                keys, acts, order = keys[kept], acts[kept], kept
+            chosen = np.flatnonzero(mask)
+            if len(chosen) != n:
+                keys, acts, order = keys[chosen], acts[chosen], chosen
         edges = _edges(keys)
         if len(edges) - 1 != len(np.unique(keys)):
             together = np.argsort(keys, kind="stable")
@@ -282,7 +282,7 @@ class StepSource:
             odd = {name for name, more in fields.items() if more.get("rollbook") == "json"}
             cells = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
             self._cache[number, group] = cells
-            while len(self._cache) > 1 and sum(kept.nbytes for kept in self._cache.values()) > self._cache_bytes:
+            while len(self._cache) > 1 and sum(held.nbytes for held in self._cache.values()) > self._cache_bytes:
                 self._cache.popitem(last=False)
         else:
             self._cache.move_to_end((number, group))

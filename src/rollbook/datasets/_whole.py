@@ -34,7 +34,7 @@ class Exported:
     paths: tuple[str, ...] = ()
 
 
-def whole_trajectories(source: StepSource, told: Exported, agent: str | None = None) -> Iterator[Trajectory]:
+def whole_trajectories(source: StepSource, exported: Exported, agent: str | None = None) -> Iterator[Trajectory]:
     """The trajectories of a source that can be learned from; `told` counts the others.
 
     An episode that was still under way has no observation after its last step: that step is dropped, the one before it
@@ -44,15 +44,15 @@ def whole_trajectories(source: StepSource, told: Exported, agent: str | None = N
         if agent is not None and trajectory.agent != agent:
             continue
         if not trajectory.is_whole:
-            told.with_gaps += 1
+            exported.with_gaps += 1
             continue
         ready = _ended(trajectory)
         if ready is None:
-            told.with_gaps += 1
+            exported.with_gaps += 1
             continue
-        told.cut += ready is not trajectory
-        told.episodes += 1
-        told.steps += len(ready)
+        exported.cut += ready is not trajectory
+        exported.episodes += 1
+        exported.steps += len(ready)
         yield ready
 
 

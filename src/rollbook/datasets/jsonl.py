@@ -59,7 +59,7 @@ def to_jsonl(
       BadInput: nothing to write.
     """
     source = StepSource(book, episodes=episodes, agents=agents)
-    told = Exported(paths=(os.fspath(path),))
+    exported = Exported(paths=(os.fspath(path),))
     with replacing(path) as beside, _open(beside, "wt", os.fspath(path).endswith(".gz")) as file:
         spaces: dict[str, Any] = {}
         for agent in source.agents:
@@ -71,18 +71,18 @@ def to_jsonl(
         _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
         for trajectory in source:
             _write(file, trajectory)
-            told.episodes += 1
-            told.steps += len(trajectory)
-            told.with_gaps += not trajectory.is_whole
-    return told
+            exported.episodes += 1
+            exported.steps += len(trajectory)
+            exported.with_gaps += not trajectory.is_whole
+    return exported
 
 
 def _write(file: IO[str], trajectory: Trajectory) -> None:
     arrays = ((name, cells) for name, cells in trajectory.columns.items() if isinstance(cells, np.ndarray))
     types = _types_of(tuple((name, cells.dtype, cells.shape[1:]) for name, cells in arrays))
-    told = _encoded({name: trajectory.row[name] for name in _ROW if name in trajectory.row})
+    row_text = _encoded({name: trajectory.row[name] for name in _ROW if name in trajectory.row})
     episode, agent = _encoded(trajectory.episode_id), _encoded(trajectory.agent)
-    file.write(f'{{"episode": {episode}, "agent": {agent}, "row": {told}, "types": {types}}}\n')
+    file.write(f'{{"episode": {episode}, "agent": {agent}, "row": {row_text}, "types": {types}}}\n')
     names = ("t", *trajectory.columns)
     texts: list[list[str | None]] = [_texts(trajectory.t), *map(_texts, trajectory.columns.values())]
     if all(None not in cells for cells in texts):

@@ -88,10 +88,10 @@ def to_lerobot(
 
 
 def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Exported:
-    told = Exported(paths=(str(root),))
+    exported = Exported(paths=(str(root),))
     first: list[Column] = []
     origin: Origin | None = None
-    for trajectory in whole_trajectories(source, told):
+    for trajectory in whole_trajectories(source, exported):
         columns = columns_of(trajectory)
         if origin is None:
             first, origin = columns, Origin.of(source, columns)
@@ -104,10 +104,10 @@ def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Expo
                 )
         writer.add(trajectory, columns)
     if origin is None:
-        raise BadInput(f"to_lerobot(): none of {told.with_gaps} trajectories is whole: each lacks steps or an end.")
+        raise BadInput(f"to_lerobot(): none of {exported.with_gaps} trajectories is whole: each lacks steps or an end.")
     writer.finish()
     origin.write(root)
-    return told
+    return exported
 
 
 def _differing(columns: Sequence[Column], others: Sequence[Column]) -> str:

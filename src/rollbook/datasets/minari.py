@@ -132,11 +132,11 @@ def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any],
 
 
 def _buffers(
-    source: StepSource, agent: str, spaces: tuple[object, object], infos: bool, told: Exported
+    source: StepSource, agent: str, spaces: tuple[object, object], infos: bool, exported: Exported
 ) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
-    for trajectory in whole_trajectories(source, told, agent):
+    for trajectory in whole_trajectories(source, exported, agent):
         row = trajectory.row
         options = row.get("options")
         yield EpisodeBuffer(

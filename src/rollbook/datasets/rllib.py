@@ -71,22 +71,22 @@ def to_rllib(
     if root.exists() and any(root.iterdir()):
         raise BadInput(f"to_rllib(…, {os.fspath(folder)!r}): the folder is not empty. Choose another one.")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
-    told = Exported()
+    exported = Exported()
     made = root.exists()
     try:
         for name in source.agents:
             place = root / _safe(name) if len(source.agents) > 1 else root
             space = observation_space if observation_space is not None else source.space("observation", name)
             writer = _Files(place, rows_per_file)
-            for trajectory in whole_trajectories(source, told, name):
+            for trajectory in whole_trajectories(source, exported, name):
                 writer.add(_rows(trajectory, module_id, action_logp, space if flatten else None))
-            told.paths += writer.finish()
+            exported.paths += writer.finish()
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
         if made:
             root.mkdir(exist_ok=True)
         raise
-    return told
+    return exported
 
 
 class _Files:
@@ -235,19 +235,19 @@ def from_rllib(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
     if not files or not all(file.exists() for file in files):
         raise BadInput(f"from_rllib({os.fspath(path)!r}): no Parquet file there.")
     replay = Replay(recorder)
-    told = Exported()
+    exported = Exported()
     ended: set[tuple[str, str]] = set()
     for trajectory in _trajectories(files):
         key = (trajectory.episode_id, trajectory.agent)
         if key in ended:  # RLlib 2.60 writes the rows of earlier rounds again with each round
-            told.repeated += 1
+            exported.repeated += 1
             continue
         if _is_over(trajectory.columns):
             ended.add(key)
         replay.add(trajectory)
     replay.finish()
-    told.episodes, told.steps = replay.episodes, replay.steps
-    return told
+    exported.episodes, exported.steps = replay.episodes, replay.steps
+    return exported
 
 
 def _is_over(columns: Mapping[str, Any]) -> bool:
@@ -317,8 +317,8 @@ def _columns(table: pa.Table) -> dict[str, Any]:
     return columns
 
 
-def _joined(one: Any, other: Any) -> Any:
-    return other if one is None else join_cells(one, other)
+def _joined(first: Any, second: Any) -> Any:
+    return second if first is None else join_cells(first, second)
 
 
 def _trajectory(key: tuple[str, str], columns: Mapping[str, Any]) -> Trajectory:

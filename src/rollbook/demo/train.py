@@ -98,8 +98,8 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
         except KeyboardInterrupt:
             print(f"\nStopped. What was logged is safe in {_short(run.folder)}")
             return 130
-    told = ", ".join(f"{mean:.0f}" for mean in means)
-    print(f"\nCartPole-v1, mean return of the last evaluation by seed: {told}\n")
+    listed = ", ".join(f"{mean:.0f}" for mean in means)
+    print(f"\nCartPole-v1, mean return of the last evaluation by seed: {listed}\n")
     command = _command()
     print("What to try next:")
     print(f"  {command} ls --metric test/return=best --sort -test/return{place}")

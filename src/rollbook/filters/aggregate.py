@@ -158,13 +158,13 @@ _SUMS = ("mean", "squares", "low", "high")
 def _from_json(data: Mapping[str, Any]) -> Pile | _Last:
     if "last" in data:
         return _Last(value_from_json(data["last"]))
-    kept = new_buffer()
-    kept.extend(value_from_json(value) for value in data["kept"])
+    buffer = new_buffer()
+    buffer.extend(value_from_json(value) for value in data["kept"])
     if data["stride"] == 1 and not data.get("fresh"):
-        return Pile(kept)
+        return Pile(buffer)
     folded = Blocks()
     folded.n = folded.sample.n = data["count"]
-    folded.sample.values, folded.sample.level = kept, data["stride"].bit_length() - 1
+    folded.sample.values, folded.sample.level = buffer, data["stride"].bit_length() - 1
     for name, value in zip(_SUMS, data["sums"], strict=True):
         setattr(folded, name, value_from_json(value))
     pile = Pile(folded=folded)

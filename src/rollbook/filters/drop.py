@@ -22,10 +22,10 @@ class _Drop(Filter):
         super().__init__(to)
 
     def _row(self, row: Row) -> Iterable[Row]:
-        kept = {key: value for key, value in row.values.items() if not self._unwanted(value)}
-        if len(kept) == len(row.values):
+        wanted = {key: value for key, value in row.values.items() if not self._unwanted(value)}
+        if len(wanted) == len(row.values):
             return (row,)
-        return (with_values(row, kept),) if kept else ()
+        return (with_values(row, wanted),) if wanted else ()
 
     def _unwanted(self, value: object) -> bool:
         raise TypeError(f"{type(self).__name__} does not say what it drops")

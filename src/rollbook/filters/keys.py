@@ -44,17 +44,17 @@ class Select(Filter):
         self._known: dict[str, bool] = {}
 
     def _row(self, row: Row) -> Iterable[Row]:
-        kept = {key: value for key, value in row.values.items() if self._wants(key)}
-        if len(kept) == len(row.values):
+        wanted = {key: value for key, value in row.values.items() if self._wants(key)}
+        if len(wanted) == len(row.values):
             return (row,)
-        return (with_values(row, kept),) if kept else ()
+        return (with_values(row, wanted),) if wanted else ()
 
     def _mark(self, row: Row) -> Iterable[Row]:
         if not row.keys:
             return (row,)
-        kept = tuple(key for key in row.keys if self._wants(key))
+        wanted = tuple(key for key in row.keys if self._wants(key))
         # A dump of keys that are all kept out is no dump here: without keys it would mean all of them.
-        return (with_keys(row, kept),) if kept else ()
+        return (with_keys(row, wanted),) if wanted else ()
 
     def _wants(self, key: str) -> bool:
         wanted = self._known.get(key)

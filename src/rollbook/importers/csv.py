@@ -175,10 +175,10 @@ def _header_of(file: Path) -> _Header | None:
             lines = 1
             if first.startswith("#"):
                 try:
-                    told = json.loads(first[1:])
+                    header = json.loads(first[1:])
                 except (ValueError, RecursionError):
-                    told = {}
-                monitor = told if isinstance(told, dict) else {}
+                    header = {}
+                monitor = header if isinstance(header, dict) else {}
                 first, lines = stream.readline(_LONGEST_LINE), 2
     except OSError:
         return None

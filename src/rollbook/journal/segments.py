@@ -171,14 +171,19 @@ class Segment(JournalFile):
         lowest = max(first_seq, after_seq + 1)
         highest = up_to if up_to is not None else (max(words, default=0))
         good = [i for i, word in enumerate(words) if first_seq <= word]
-        kept = self._plausible(words, good, first_seq)
-        self.damaged_rows += len(good) - len(kept)
-        if len(kept) == whole // self.width and kept and words[0] >= lowest and words[kept[-1]] <= highest:
+        plausible = self._plausible(words, good, first_seq)
+        self.damaged_rows += len(good) - len(plausible)
+        if (
+            len(plausible) == whole // self.width
+            and plausible
+            and words[0] >= lowest
+            and words[plausible[-1]] <= highest
+        ):
             for fields in self.row.iter_unpack(data[:whole]):
                 yield fields[-1], fields[n_clocks] + offset, fields[:n_clocks], fields[n_clocks + 1 : -1]
             return
         unpack = self.row.unpack_from
-        for i in kept:
+        for i in plausible:
             if lowest <= words[i] <= highest:
                 fields = unpack(data, i * self.width)
                 yield fields[-1], fields[n_clocks] + offset, fields[:n_clocks], fields[n_clocks + 1 : -1]

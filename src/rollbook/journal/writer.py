@@ -290,14 +290,14 @@ class Writer:
         except OSError as err:
             if err.errno not in NO_DESCRIPTOR or is_foreign(err):
                 raise
-            other = self._free_lane_with_frame_log()
-            if other is None:
+            free_lane = self._free_lane_with_frame_log()
+            if free_lane is None:
                 raise
             self.no_descriptor(err)
         try:
-            return other, other.append(data, time_ns, receipt)
+            return free_lane, free_lane.append(data, time_ns, receipt)
         finally:
-            self.free.append(other)
+            self.free.append(free_lane)
 
     def _free_lane_with_frame_log(self) -> Lane | None:
         for lane in list(self.free):

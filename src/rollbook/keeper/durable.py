@@ -172,8 +172,8 @@ class Durable:
             theirs = noted.get(inside) if inside else noted
             mine = data[inside] if inside else data
             present = set(os.listdir(self._journal))
-            kept = {w: lanes for w, lanes in theirs.items() if w in present} if isinstance(theirs, dict) else {}
-            merged = {**kept, **mine}
+            of_others = {w: lanes for w, lanes in theirs.items() if w in present} if isinstance(theirs, dict) else {}
+            merged = {**of_others, **mine}
             data = {**data, inside: merged} if inside else merged
         write_json(path, data)
 

@@ -42,6 +42,6 @@ def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
         if not fields or int(fields.get("format") or 0) > manifest.FORMAT:
             return
         died = fields.get("writers_died")
-        told = died if isinstance(died, dict) else {}
-        if told.get(host, 0) != n:
-            manifest.write(run_folder, {**fields, "writers_died": {**told, host: n}}, durable=True)
+        counted = died if isinstance(died, dict) else {}
+        if counted.get(host, 0) != n:
+            manifest.write(run_folder, {**fields, "writers_died": {**counted, host: n}}, durable=True)

@@ -82,11 +82,11 @@ def _key() -> str:
         for name, value in os.environ.items()
         if name not in _DOES_NOT and (name.startswith(_MATTERS) or name.lower().endswith("_proxy") or name == "HOME")
     )
-    told = [
+    parts = [
         os.geteuid(), os.getegid(), sorted(os.getgroups()), _umask(), boot_id(), pid_namespace(), _namespace("mnt"),
         sys.executable, sys.version, package, _age(package), sys.path, variables,
     ]  # fmt: skip
-    text = json.dumps(told, default=repr).encode("utf-8", "backslashreplace")
+    text = json.dumps(parts, default=repr).encode("utf-8", "backslashreplace")
     # No secret can be told from it, and nobody but this user sees it.
     return f"{zlib.crc32(text):08x}{zlib.adler32(text[::-1]):08x}"
 
@@ -224,10 +224,10 @@ class Household:
         """(path, stamp, run folder) of every door; the stamp changes when somebody knocks or rings there."""
         try:
             with os.scandir(self._doors) as entries:
-                found = [entry.path for entry in entries if not entry.name.endswith(".tmp")]
+                paths = [entry.path for entry in entries if not entry.name.endswith(".tmp")]
         except OSError:
             return
-        for path in found:
+        for path in paths:
             try:
                 about = os.stat(path)
                 with open(path, "rb") as file:

@@ -45,7 +45,7 @@ _SAMPLE_SECONDS = 0.5
 """What was read of the machine is good so long for all runs."""
 
 
-class _Kept:
+class _KeptRun:
     """One run and what is known of it."""
 
     __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp", "watched")
@@ -69,19 +69,19 @@ class ManyRuns:
 
     def __init__(self, household: Household) -> None:
         self._household = household
-        self._runs: dict[str, _Kept] = {}  # by door
-        self._due: list[tuple[float, int, _Kept]] = []
+        self._runs: dict[str, _KeptRun] = {}  # by door
+        self._due: list[tuple[float, int, _KeptRun]] = []
         self._count = 0
         self._lock = threading.Lock()
         self._leader = 0
         self._step_began = 0.0  # 0: no step is under way
-        self._stepping: _Kept | None = None
+        self._stepping: _KeptRun | None = None
         self._ended = threading.Event()
         self._looked_at_doors = -1e9
         self._alone_since: float | None = None
         self._read = self._write = -1
         self._poll: Any = None
-        self._owners: dict[int, _Kept] = {}
+        self._owners: dict[int, _KeptRun] = {}
         self._stretch, self._spent, self._spent_since = 1.0, 0.0, time.monotonic()
         self.listens = True  # to signals: not where it runs in a process of somebody else's
         self.steps = self.peeks = self.promotions = 0
@@ -131,9 +131,9 @@ class ManyRuns:
             now = time.monotonic()
             if now - self._looked_at_doors >= _DOORS_SECONDS:
                 self._look_at_doors(now)
-            kept = self._next(now)
-            if kept is not None:
-                if not self._step(kept, number):
+            kept_run = self._next(now)
+            if kept_run is not None:
+                if not self._step(kept_run, number):
                     return  # it took so long that another one leads
                 continue
             if not self._runs and self._has_left(now):
@@ -141,40 +141,40 @@ class ManyRuns:
                 return
             self._wait(now)
 
-    def _next(self, now: float) -> _Kept | None:
+    def _next(self, now: float) -> _KeptRun | None:
         while self._due and self._due[0][0] <= now:
-            due, _, kept = heappop(self._due)
-            if kept.due == due and not kept.busy and self._runs.get(kept.door) is kept:
-                return kept
+            due, _, kept_run = heappop(self._due)
+            if kept_run.due == due and not kept_run.busy and self._runs.get(kept_run.door) is kept_run:
+                return kept_run
         return None
 
-    def _plan(self, kept: _Kept, due: float) -> None:
+    def _plan(self, kept_run: _KeptRun, due: float) -> None:
         due = -(-due // _GRID_SECONDS) * _GRID_SECONDS if due > time.monotonic() else due
-        kept.due = due
+        kept_run.due = due
         self._count += 1
-        heappush(self._due, (due, self._count, kept))
+        heappush(self._due, (due, self._count, kept_run))
 
-    def _step(self, kept: _Kept, number: int) -> bool:
+    def _step(self, kept_run: _KeptRun, number: int) -> bool:
         """One step of one run. False if this thread no longer leads."""
-        keeper, now = kept.keeper, time.monotonic()
-        if not kept.rung and keeper.rests():
+        keeper, now = kept_run.keeper, time.monotonic()
+        if not kept_run.rung and keeper.rests():
             self.peeks += 1
-            self._plan(kept, -(-(now + 0.5) // 1.0))  # all such looks are taken in one go, each full second
+            self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such looks are taken in one go, each full second
             return True
-        kept.rung, kept.busy = False, True
+        kept_run.rung, kept_run.busy = False, True
         self.steps += 1
-        self._stepping, self._step_began = kept, now
+        self._stepping, self._step_began = kept_run, now
         pause: float | None
         keeper.feed_seconds = _FEED_STRETCHES * self._stretch if self._stretch > 1.0 else 0.0
         cpu = time.thread_time()
         try:
             pause = keeper.step()
-            kept.faults = 0
+            kept_run.faults = 0
         except Exception as err:
-            kept.faults += 1
+            kept_run.faults += 1
             keeper.failed(err)
             pause = _FAULT_SECONDS
-            if kept.faults >= _MOST_FAULTS:
+            if kept_run.faults >= _MOST_FAULTS:
                 keeper.leave()
                 pause = None
         self._spent += time.thread_time() - cpu
@@ -182,29 +182,29 @@ class ManyRuns:
             leads = number == self._leader
             if leads:
                 self._step_began, self._stepping = 0.0, None
-            kept.busy = False
+            kept_run.busy = False
             if pause is None:
-                self._let_go(kept)
+                self._let_go(kept_run)
             else:
-                self._plan(kept, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
-            self._watch(kept, () if pause is None else keeper.filenos())
+                self._plan(kept_run, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
+            self._watch(kept_run, () if pause is None else keeper.filenos())
         if not leads:
             self._wake()  # the leader may be asleep, and does not know when this run is due
         return leads
 
-    def _watch(self, kept: _Kept, descriptors: Iterable[int]) -> None:
+    def _watch(self, kept_run: _KeptRun, descriptors: Iterable[int]) -> None:
         """Wake up when one of these becomes readable, and no longer for those that were watched before."""
         import select
 
         new = frozenset(descriptors)
-        for fd in kept.watched - new:
-            if self._owners.get(fd) is kept:
+        for fd in kept_run.watched - new:
+            if self._owners.get(fd) is kept_run:
                 del self._owners[fd]
                 self._poll.unregister(fd)
         for fd in new:  # also a known number: it may have been closed, and be another process's now
             self._poll.register(fd, select.POLLIN)
-            self._owners[fd] = kept
-        kept.watched = new
+            self._owners[fd] = kept_run
+        kept_run.watched = new
 
     def _how_rarely(self) -> float:
         """1.0: each second, as a keeper of one run looks; more where there are so many that it would cost too much."""
@@ -217,13 +217,13 @@ class ManyRuns:
                 self._stretch = max(1.0, self._stretch / 1.1)
         return self._stretch
 
-    def _let_go(self, kept: _Kept) -> None:
+    def _let_go(self, kept_run: _KeptRun) -> None:
         """A run is done, or somebody else's. If somebody knocked meanwhile, it is looked after anew."""
-        self._runs.pop(kept.door, None)
+        self._runs.pop(kept_run.door, None)
         try:
-            about = os.stat(kept.door)
-            if (about.st_ino, about.st_mtime_ns) == kept.stamp:
-                os.unlink(kept.door)
+            about = os.stat(kept_run.door)
+            if (about.st_ino, about.st_mtime_ns) == kept_run.stamp:
+                os.unlink(kept_run.door)
             else:
                 self._looked_at_doors = -1e9
         except OSError:
@@ -234,20 +234,20 @@ class ManyRuns:
         present = set()
         for door, stamp, folder in self._household.doors():
             present.add(door)
-            kept = self._runs.get(door)
-            if kept is None:
+            kept_run = self._runs.get(door)
+            if kept_run is None:
                 keeper = Keeper(folder)
                 keeper.bell, keeper.door = "USR1", door
-                kept = self._runs[door] = _Kept(keeper, door, stamp)
-                self._plan(kept, now)
-            elif kept.stamp != stamp:
-                kept.stamp, kept.rung = stamp, True
-                if not kept.busy:
-                    self._plan(kept, now)
-        for door in [door for door, kept in self._runs.items() if door not in present and not kept.busy]:
-            kept = self._runs.pop(door)
-            self._watch(kept, ())
-            kept.keeper.leave()  # somebody wants a keeper of its own for it
+                kept_run = self._runs[door] = _KeptRun(keeper, door, stamp)
+                self._plan(kept_run, now)
+            elif kept_run.stamp != stamp:
+                kept_run.stamp, kept_run.rung = stamp, True
+                if not kept_run.busy:
+                    self._plan(kept_run, now)
+        for door in [door for door, kept_run in self._runs.items() if door not in present and not kept_run.busy]:
+            kept_run = self._runs.pop(door)
+            self._watch(kept_run, ())
+            kept_run.keeper.leave()  # somebody wants a keeper of its own for it
 
     def _has_left(self, now: float) -> bool:
         """Leave, if there was nothing to do for a while and nobody knocks at the last moment."""
@@ -275,11 +275,11 @@ class ManyRuns:
                 self._hear()
                 continue
             self._poll.unregister(fd)  # heard; the step that follows says what is to be watched from then on
-            kept = self._owners.pop(fd, None)
-            if kept is not None and event & (select.POLLIN | select.POLLHUP):  # a writer has ended
-                kept.watched -= {fd}
-                kept.rung = True
-                self._plan(kept, time.monotonic())
+            kept_run = self._owners.pop(fd, None)
+            if kept_run is not None and event & (select.POLLIN | select.POLLHUP):  # a writer has ended
+                kept_run.watched -= {fd}
+                kept_run.rung = True
+                self._plan(kept_run, time.monotonic())
 
     def _hear(self) -> None:
         try:
@@ -287,8 +287,8 @@ class ManyRuns:
         except BlockingIOError:
             return
         if signal.SIGTERM in numbers:
-            for kept in self._runs.values():
-                kept.keeper.hurry()
+            for kept_run in self._runs.values():
+                kept_run.keeper.hurry()
         if signal.SIGUSR1 in numbers:
             self._look_at_doors(time.monotonic())
 

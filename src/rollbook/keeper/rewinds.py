@@ -44,13 +44,13 @@ def go_back(run_folder: str, sink: Sink, mark: Row) -> None:
     The mark itself comes last again: rows that a filter holds back were handed on when it came first.
     """
     filters = _filters_of(sink)
-    if not any(_has_memory(one) for one in filters):
+    if not any(_has_memory(stage) for stage in filters):
         return
     last = filters[-1]
     behind, last.to = last.to, _Nowhere(last.to.accepts)
     try:
-        for one in filters:
-            one._load({})
+        for stage in filters:
+            stage._load({})
         for rows in _effective(run_folder, mark.attempt):
             filters[0].write(acceptable(rows, sink.accepts)[0])
         filters[0].write([mark])
@@ -62,20 +62,20 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
     """The rows with only those values that a sink takes, and how many values were left out."""
     from rollbook.protocols import Row
 
-    kept: list[Row] = []
+    accepted: list[Row] = []
     refused = 0
     for row in rows:
         values = row.values
         if row.mark or accepts.issuperset(map(type, values.values())):
-            kept.append(row)
+            accepted.append(row)
             continue
         some = {key: value for key, value in values.items() if type(value) in accepts}
         refused += len(values) - len(some)
         if some:
-            kept.append(
+            accepted.append(
                 Row(row.time, row.clocks, some, row.scope, row.writer, row.lane, row.seq, row.attempt, at=row.at)
             )
-    return kept, refused
+    return accepted, refused
 
 
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
@@ -88,9 +88,9 @@ def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     with JournalReader(run_folder, sealed=LazySealed(run_folder)) as reader:
         for rows, _cursor in reader.batches({}):
             earlier = [row for row in rows if row.attempt < attempt and row.mark not in ("final", "rewind")]
-            kept = _that_count(earlier, history)
-            if kept:
-                yield kept
+            counting = _that_count(earlier, history)
+            if counting:
+                yield counting
 
 
 def _that_count(rows: list[Row], history: Any) -> list[Row]:
@@ -122,10 +122,10 @@ def _filters_of(sink: object) -> list[Filter]:
     return filters
 
 
-def _has_memory(one: Filter) -> bool:
+def _has_memory(stage: Filter) -> bool:
     from rollbook.filters._base import Filter
 
-    return type(one)._load is not Filter._load
+    return type(stage)._load is not Filter._load
 
 
 class _Nowhere:

@@ -64,9 +64,9 @@ class Shipping(Child):
         """Why nothing gets there, and how many tries in a row; None if it does."""
         if not self.failures:
             return None
-        told = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
-        words = str(told.get("words") or "the shipping process ended badly")
-        files, size = told.get("waiting_files") or 0, told.get("waiting_bytes") or 0
+        shipped = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
+        words = str(shipped.get("words") or "the shipping process ended badly")
+        files, size = shipped.get("waiting_files") or 0, shipped.get("waiting_bytes") or 0
         return {
             "words": f"{words}. {files} files ({size:,} bytes) wait here and are shipped later",
             "failures": self.failures,

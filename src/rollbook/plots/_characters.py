@@ -187,17 +187,17 @@ def _stairs(x: Floats, y: Floats, steps: bool) -> tuple[Floats, Floats]:
 
 
 def _what_signs_mean(lines: Sequence[Line], colour: bool) -> list[tuple[int, str]]:
-    told = []
+    legend = []
     if any(line.raw is not None and (~np.isfinite(line.raw.y)).any() for line in lines):
-        told.append((_BAD, "NaN or infinite"))
+        legend.append((_BAD, "NaN or infinite"))
     bands, extremes = any(line.low is not None for line in lines), any(line.least is not None for line in lines)
     if colour and bands:
-        told.append((_BAND, "the band"))
+        legend.append((_BAND, "the band"))
     if colour and extremes:
-        told.append((_EXTREMES, "the extremes of all rows"))
+        legend.append((_EXTREMES, "the extremes of all rows"))
     if not colour and (bands or extremes):
-        told.append((_BAND, "the band, and the extremes of all rows"))
-    return told
+        legend.append((_BAND, "the band, and the extremes of all rows"))
+    return legend
 
 
 def _finite(values: Floats | None) -> Floats:

@@ -177,13 +177,13 @@ def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...],
         lines += textwrap.wrap(short(remark, 300).replace(" %", "\u00a0%"), int(figure.get_figwidth() * 17))
     if len(remarks) > _MOST_REMARKS:
         lines.append(f"… and {len(remarks) - _MOST_REMARKS} more remarks")
-    told = 0.145 * len(lines) + (0.06 if lines else 0.0)
+    inches = 0.145 * len(lines) + (0.06 if lines else 0.0)
     listed = 0.172 * -(-len(shown) // columns) + (0.08 if shown else 0.0)
-    if not told and not listed:
+    if not inches and not listed:
         return
-    tall = figure.get_figheight() + told + max(0.0, listed - 0.2)
+    tall = figure.get_figheight() + inches + max(0.0, listed - 0.2)
     figure.set_figheight(tall)
-    room = (told + listed + 0.05) / tall
+    room = (inches + listed + 0.05) / tall
     figure.get_layout_engine().set(rect=(0, room, 1, 1 - room))
     if lines:
         figure.text(
@@ -191,7 +191,7 @@ def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...],
         )
     if shown:
         legend = figure.legend([handle for handle, _ in shown], ["." for _ in shown], loc="lower left", ncols=columns,
-                               bbox_to_anchor=(0.0, told / tall), columnspacing=1.4, labelspacing=0.35)  # fmt: skip
+                               bbox_to_anchor=(0.0, inches / tall), columnspacing=1.4, labelspacing=0.35)  # fmt: skip
         for text, said in zip(legend.get_texts(), words, strict=True):
             text.set_text(said)  # after the fact: matplotlib drops labels that begin with an underscore
 

@@ -102,10 +102,10 @@ class Picture:
         text = text[text.index("<svg") :]
         names = {pair[0]: name for name, pair in css().items()}
         text = re.sub(
-            r"#[0-9a-f]{6}\b", lambda found: f"var({names[found[0]]})" if found[0] in names else found[0], text
+            r"#[0-9a-f]{6}\b", lambda match: f"var({names[match[0]]})" if match[0] in names else match[0], text
         )
         unique = f"p{_digest(text)}"  # ids of several pictures on one page must not meet
-        text = re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{unique}", text)
+        text = re.sub(r'(\bid="|href="#|url\(#)', lambda match: f"{match[1]}{unique}", text)
         return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text, count=1)
 
     def text(self, width: int = 80, height: int = 20, *, colour: bool = False) -> str:

@@ -66,8 +66,10 @@ def chart_named(name: str, of: str | None = None) -> Chart:
     fitting = {key: chart for key, chart in CHARTS.items() if of in (None, chart.of) or chart.of == "both"}
     if name not in fitting:
         about = {"run": "of one run", "runs": "of several runs"}.get(of or "", "of that name")
-        other = f" ({name!r} is a chart of {'one run' if of == 'runs' else 'several runs'})" if name in CHARTS else ""
-        raise UnknownOption(f"chart={name!r}: no such chart {about}{other}.{did_you_mean(name, list(fitting))}")
+        elsewhere = (
+            f" ({name!r} is a chart of {'one run' if of == 'runs' else 'several runs'})" if name in CHARTS else ""
+        )
+        raise UnknownOption(f"chart={name!r}: no such chart {about}{elsewhere}.{did_you_mean(name, list(fitting))}")
     return fitting[name]
 
 

@@ -34,11 +34,11 @@ _COLOURS = (
 _MOST_ROWS = 12
 
 
-def card(title: str, told: str, *parts: str) -> str:
+def card(title: str, about: str, *parts: str) -> str:
     """A box with a head, a line below it, and parts that are HTML already."""
     return (
         '<div style="font:13px/1.45 sans-serif;max-width:60em">'
-        f"<div><b>{_safe(title)}</b> <span style='opacity:.7'>{_safe(told, 300)}</span></div>{''.join(parts)}</div>"
+        f"<div><b>{_safe(title)}</b> <span style='opacity:.7'>{_safe(about, 300)}</span></div>{''.join(parts)}</div>"
     )
 
 

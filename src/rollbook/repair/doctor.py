@@ -161,10 +161,10 @@ def _files_of_rows(folder: str) -> Iterator[str]:
 
     try:
         book = Book(folder)
-        kept = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
+        checkpoints = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
         rows = [
             *((row["file"] or row["path"], "media") for row in _columns(book.media(attempts="all"), "path", "file")),
-            *((row["path"], "checkpoint") for row in kept.values()),
+            *((row["path"], "checkpoint") for row in checkpoints.values()),
         ]
     except (RollbookError, OSError):
         return
@@ -330,8 +330,8 @@ def _set_links_aside(folder: str) -> list[str]:
     if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):
         os.replace(aside, f"{aside}.link")
     for path in irregular(folder):
-        kept = keep_aside(folder, path)
-        done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(kept)}")
+        new_path = keep_aside(folder, path)
+        done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(new_path)}")
     return done
 
 

@@ -69,13 +69,13 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
     """Write the rows that the book does not hold yet as a part of their own; how many those are."""
     seqs = to_numpy(table["seq"])[0]
     known = _known_seqs(run, meta)
-    kept = np.flatnonzero(~np.isin(seqs, known))
-    if not len(kept):
+    new_rows = np.flatnonzero(~np.isin(seqs, known))
+    if not len(new_rows):
         return 0
-    table = take_table(table, kept)
+    table = take_table(table, new_rows)
     group = meta["group"]
-    first = int(seqs[kept].min())
-    meta = {**meta, "group": f"{group}+{first}", **seq_range(seqs[kept], to_numpy(table["time"])[0])}
+    first = int(seqs[new_rows].min())
+    meta = {**meta, "group": f"{group}+{first}", **seq_range(seqs[new_rows], to_numpy(table["time"])[0])}
     meta.pop("last", None)
     kind = group.partition("+")[0] if group[0] == "S" else group[0]
     name = PartName(meta["writer"], meta["lane"], kind, first)
@@ -85,7 +85,7 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
         name.first += 1
         path = os.path.join(folder, str(name))
     write_part(path, meta, table)
-    return len(kept)
+    return len(new_rows)
 
 
 def _known_seqs(run: str, meta: Meta) -> NDArray:
@@ -178,10 +178,10 @@ def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> layout
     folders = [os.path.join(journal_folder(run), writer), os.path.join(data_folder(run), "aside")]
     for folder in folders:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            whose, other = writer, parse_name(name)
+            whose, other_name = writer, parse_name(name)
             if folder == folders[1]:
-                whose, other = _parsed(name.removesuffix(_DONE).rstrip("~"))
-            if whose != writer or other is None or other[:3] != parsed[:3]:
+                whose, other_name = _parsed(name.removesuffix(_DONE).rstrip("~"))
+            if whose != writer or other_name is None or other_name[:3] != parsed[:3]:
                 continue
             try:
                 with open(os.path.join(folder, name), "rb") as file:

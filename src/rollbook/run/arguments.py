@@ -157,8 +157,8 @@ def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
 class Plan:
     """The sinks of a run: those the keeper can make by name, those that live in this process; and its health rules."""
 
-    def __init__(self, kept: list[dict[str, Any]], local: list[Any], rules: list[dict[str, Any]]) -> None:
-        self.kept, self.local, self.rules = kept, local, rules
+    def __init__(self, for_keeper: list[dict[str, Any]], local: list[Any], rules: list[dict[str, Any]]) -> None:
+        self.for_keeper, self.local, self.rules = for_keeper, local, rules
 
 
 def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> Plan:
@@ -174,7 +174,7 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
     from rollbook import health
     from rollbook.sinks import DEFAULT, LIVE
 
-    kept: list[dict[str, Any]] = []
+    for_keeper: list[dict[str, Any]] = []
     local: list[Any] = []
     for sink in sinks:
         if not isinstance(sink, (str, dict)):
@@ -189,9 +189,9 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
         spec = {"name": sink} if isinstance(sink, str) else sink
         if spec.get("name") not in DEFAULT or len(spec) > 1:  # the default costs no import
             spec = _checked(spec)
-        (local if spec["name"] in LIVE else kept).append(spec)
+        (local if spec["name"] in LIVE else for_keeper).append(spec)
 
-    return Plan(kept, local, health.check(health.DEFAULT if rules is None else rules))
+    return Plan(for_keeper, local, health.check(health.DEFAULT if rules is None else rules))
 
 
 def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,11 +72,11 @@ class ForeignRows:
                     batch = [row for _n, row in islice(remaining, _BATCH)]
                     if not batch:
                         break
-                    groups, kept = self._sorted(batch, table)
+                    groups, usable = self._sorted(batch, table)
                     self._mark(source, position, len(batch), groups)
                     for group in groups:
                         self._put(group)
-                    written += kept
+                    written += usable
                     position += len(batch)
                     if source:
                         self._places[source] = position
@@ -148,7 +148,7 @@ class ForeignRows:
     def _sorted(self, batch: list[Any], table: str) -> tuple[list[_Group], int]:
         """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
         groups: dict[tuple[Any, ...], _Group] = {}
-        kept = 0
+        usable = 0
         for row in batch:
             try:
                 parts = self._parts_of(row, table)
@@ -157,7 +157,7 @@ class ForeignRows:
                     raise
                 self._run.count("bad_row", message=f"write_rows(): a row was left out: {err}. The others are kept")
                 continue
-            kept += bool(parts)
+            usable += bool(parts)
             for to, scope, at, moment, clocks, cells in parts:
                 kinds = tuple((name, type(cell)) for name, cell in cells.items())
                 shape = (to, scope, at, kinds)
@@ -165,7 +165,7 @@ class ForeignRows:
                 if group is None:
                     group = groups[shape] = _Group(to, scope, at)
                 group.add(moment, clocks, cells)
-        return list(groups.values()), kept
+        return list(groups.values()), usable
 
     def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, Any]]]:
         """(table, scope, at, unix ns, clocks, cells) of each table that a row belongs to."""

@@ -156,7 +156,7 @@ def _let_keeper_finish(run: Run) -> None:
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
     path = os.path.join(folder, "data", "keeper")
     os.makedirs(path, exist_ok=True)
-    asked: AskedOfKeeper = {"sinks": plan.kept, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
+    asked: AskedOfKeeper = {"sinks": plan.for_keeper, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
     write_json(os.path.join(path, "plan.json"), asked)
 
 

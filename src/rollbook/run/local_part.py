@@ -106,9 +106,9 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
     except FileExistsError:
         until = time.monotonic() + _MADE_SECONDS
         while time.monotonic() < until:
-            other = _read(folder)
-            if other is not None:
-                return other.get("nonce") == nonce
+            present = _read(folder)
+            if present is not None:
+                return present.get("nonce") == nonce
             if os.path.exists(os.path.join(folder, "run.json")) or len(os.listdir(folder)) > 1:
                 return False
             time.sleep(0.02)

@@ -41,20 +41,20 @@ def whereabouts() -> dict[str, Any]:
 
 
 def _in_ray(ray: object, context: Any) -> dict[str, Any]:
-    told = {"node": context.get_node_id(), "job": context.get_job_id()}
+    place = {"node": context.get_node_id(), "job": context.get_job_id()}
     mode = getattr(getattr(context, "worker", None), "mode", None)
     if mode is not None and mode != getattr(ray, "WORKER_MODE", mode):
-        return told  # the driver: asked for its actor, Ray would print a warning
+        return place  # the driver: asked for its actor, Ray would print a warning
     actor = context.get_actor_id()
     if actor:
-        told |= {
+        place |= {
             "actor": actor,
             "name": context.get_actor_name(),
             "restarted": bool(context.was_current_actor_reconstructed),
         }
     else:
-        told["task"] = context.get_task_name()
-    return {name: value for name, value in told.items() if value not in (None, "")}
+        place["task"] = context.get_task_name()
+    return {name: value for name, value in place.items() if value not in (None, "")}
 
 
 def _short(variable: str) -> str:

@@ -91,7 +91,7 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     if first in _NESTED and (not rows or any(_has(row, name) for row in rows)):
         return
     known = field_names(rows)
-    inner = [other for other in known if other.partition(".")[2] == name]
+    inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
     raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r}.{hint}{quoted}")

@@ -119,13 +119,13 @@ def comparison_of(
     path = None if plan is None else plan_path(root, plan)
     asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
     if path is not None and os.path.exists(path):
-        kept = files.read_json(path)
-        if kept.get("asked") != asked:
+        stored = files.read_json(path)
+        if stored.get("asked") != asked:
             raise BadInput(
-                f"compare(plan={plan!r}): this plan was made for {kept.get('asked')}, and now {asked} is asked. A plan "
-                "says beforehand what is compared; take another name for another question"
+                f"compare(plan={plan!r}): this plan was made for {stored.get('asked')}, and now {asked} is asked. A "
+                "plan says beforehand what is compared; take another name for another question"
             )
-        study = compare.Study.from_data(kept["study"])
+        study = compare.Study.from_data(stored["study"])
     comparison = compare.compare(
         entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic, study=study,
         planned=plan is not None, delta=delta, floor=floor, seed=seed,
@@ -153,10 +153,10 @@ def plans_below(root: str) -> list[dict[str, Any]]:
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         name, dot, kind = file.rpartition(".")
         path = os.path.join(folder, file)
-        kept = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
-        if isinstance(kept.get("asked"), dict) and isinstance(kept.get("study"), dict):
+        stored = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
+        if isinstance(stored.get("asked"), dict) and isinstance(stored.get("study"), dict):
             try:
-                plans.append({"name": name, "asked": kept["asked"], **compare.plan_data(_study(kept["study"]))})
+                plans.append({"name": name, "asked": stored["asked"], **compare.plan_data(_study(stored["study"]))})
             except (BadInput, KeyError, TypeError, ValueError):
                 continue
     return plans

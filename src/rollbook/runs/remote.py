@@ -110,7 +110,7 @@ def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
             manifests = perform(Commits(f"{run}/", "").origins(), place)
         except (Damaged, NewerFormat):  # opening it says so
             continue
-        heard = [one.about.get(name) for one in manifests.values() for name in ("heard", "written")]
+        heard = [version.about.get(name) for version in manifests.values() for name in ("heard", "written")]
         last = max((float(moment) for moment in heard if isinstance(moment, (int, float))), default=0.0)
         if time.time() - max(last, float(row.get("created") or 0.0)) > STALE_SECONDS:
             row["status"] = "stale"

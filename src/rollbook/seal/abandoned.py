@@ -98,15 +98,17 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
     for group in range(len(part.row_groups)):
         rows = part.read(names, [group])
         seqs, times = to_numpy(rows["seq"])[0], to_numpy(rows["time"])[0]
-        told: dict[str, Any] = {}
+        identity: dict[str, Any] = {}
         for name in ("attempt", "writer", "lane", "at"):
             value = part.meta.get(name)
             if value is None and name in rows.column_names:
                 column = rows[name]
                 value = to_numpy(plain_text(column) if pa.types.is_dictionary(column.type) else column)[0]
                 value = value.astype(str) if value.dtype == object else value
-            told[name] = ("" if name == "at" else 0) if value is None else value
-        mask = history.mask("effective", told["attempt"], told["writer"], told["lane"], seqs, times, told["at"])
+            identity[name] = ("" if name == "at" else 0) if value is None else value
+        mask = history.mask(
+            "effective", identity["attempt"], identity["writer"], identity["lane"], seqs, times, identity["at"]
+        )
         if mask is None or mask.all():
             continue
         if table == "checkpoints" and "checkpoint_id" in rows.column_names:
@@ -114,8 +116,8 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
             counts = [history.checkpoint_counts(str(name)) for name in rows["checkpoint_id"].to_pylist()]
             mask = np.array([m if c is None else c for m, c in zip(mask, counts, strict=True)], dtype=bool)
         places = np.flatnonzero(~mask)
-        writers = np.broadcast_to(np.asarray(told["writer"], dtype=str), len(seqs))[places]
-        lanes = np.broadcast_to(np.asarray(told["lane"], dtype=np.int64), len(seqs))[places]
+        writers = np.broadcast_to(np.asarray(identity["writer"], dtype=str), len(seqs))[places]
+        lanes = np.broadcast_to(np.asarray(identity["lane"], dtype=np.int64), len(seqs))[places]
         for writer in np.unique(writers).tolist():
             for lane in np.unique(lanes[writers == writer]).tolist():
                 columns.append(((writer, int(lane)), seqs[places[(writers == writer) & (lanes == lane)]]))

@@ -43,8 +43,8 @@ def write_columns_files(run: str) -> None:
       Damaged: the parts keep moving. OSError: the disk is full.
     """
     parts = _parts(run)
-    told = manifest.look(run).get("clocks")
-    clocks = dict.fromkeys([*STANDARD, *(told or ()), *(clock for part in parts for clock in part.meta["clocks"])])
+    declared = manifest.look(run).get("clocks")
+    clocks = dict.fromkeys([*STANDARD, *(declared or ()), *(clock for part in parts for clock in part.meta["clocks"])])
     shared = {"time": TIME, **dict.fromkeys(map(str, clocks), pa.int64()), **_IDENTITY}
     kinds: dict[str, list[pa.DataType]] = {}
     names_of_clocks = tuple(clocks)

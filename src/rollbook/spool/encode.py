@@ -221,16 +221,16 @@ def _moment(name: str) -> str:
 
 def _evict(folder: str, ledger: dict[str, Any], keep_files: int, keep_bytes: int) -> None:
     pictures = sorted(_made_here(os.path.join(folder, "media")), key=lambda made: _moment(made[0]), reverse=True)
-    files = kept = 0
+    files = kept_bytes = 0
     for name, size in pictures:
-        if files < keep_files and kept + size <= keep_bytes:
-            files, kept = files + 1, kept + size
+        if files < keep_files and kept_bytes + size <= keep_bytes:
+            files, kept_bytes = files + 1, kept_bytes + size
             continue
         keep_files = files  # everything older goes too, even if it were small enough
         _unlink(os.path.join(folder, "media", name))
         ledger["evicted"] += 1
         ledger["evicted_bytes"] += size
-    ledger["files"], ledger["bytes"] = files, kept
+    ledger["files"], ledger["bytes"] = files, kept_bytes
 
 
 def _made_here(media: str) -> Iterable[tuple[str, int]]:

@@ -248,9 +248,9 @@ def rank_distribution(scores: Sequence[ArrayLike]) -> Floats:
         for i, own in enumerate(columns):
             chance = np.zeros((len(own), len(lots), many))
             chance[:, :, 0] = 1.0
-            for other in (column for j, column in enumerate(columns) if j != i):
-                above = 1 - np.searchsorted(other, own, "right") / len(other)
-                equal = 1 - above - np.searchsorted(other, own, "left") / len(other)
+            for rival in (column for j, column in enumerate(columns) if j != i):
+                above = 1 - np.searchsorted(rival, own, "right") / len(rival)
+                equal = 1 - above - np.searchsorted(rival, own, "left") / len(rival)
                 beaten = (above[:, None] + equal[:, None] * lots)[:, :, None]
                 moved = np.concatenate([np.zeros_like(chance[:, :, :1]), chance[:, :, :-1]], axis=2)
                 chance = chance * (1 - beaten) + moved * beaten

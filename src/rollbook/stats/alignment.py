@@ -162,7 +162,7 @@ def align(
         raise BadInput(f"crashed= names {unknown[0]!r}, which is not among the runs {', '.join(map(str, runs))}.")
 
     left_out: dict[str, str] = {}
-    kept: dict[str, Series] = {}
+    usable: dict[str, Series] = {}
     for name, (x, y) in runs.items():
         series = placed(x, y, name=name, crashed=name in crashed, nan=nan, floor=floor, backwards=backwards, ties=ties)
         if series.crashed and crashed_as == "drop":
@@ -170,8 +170,8 @@ def align(
         elif not len(series.x) and not (series.crashed and crashed_as == "floor"):
             left_out[name] = "has no row with this key"
         else:
-            kept[name] = series
-    begun = [series for series in kept.values() if len(series.x)]
+            usable[name] = series
+    begun = [series for series in usable.values() if len(series.x)]
     if not begun:
         raise BadInput(f"None of the {len(runs)} runs has a value of this key with a finite x; there is no curve.")
     if grid is not None:
@@ -184,10 +184,10 @@ def align(
         ending = [s for s in begun if not (s.crashed and crashed_as in ("floor", "hold"))]
         x_P = common_grid([s.x for s in begun], points, span=span, spacing=spacing, ends=[s.x for s in ending])
 
-    values_RP = np.full((len(kept), len(x_P)), np.nan)
+    values_RP = np.full((len(usable), len(x_P)), np.nan)
     present_RP = np.zeros(values_RP.shape, dtype=np.bool_)
     floor_RP = np.zeros(values_RP.shape, dtype=np.bool_)
-    for row, series in enumerate(kept.values()):
+    for row, series in enumerate(usable.values()):
         _fill(series, x_P, values_RP[row], present_RP[row], interpolation, window, reduce, max_gap)
         if series.crashed and crashed_as in ("floor", "hold"):
             after = x_P > (series.x[-1] if len(series.x) else -np.inf)
@@ -200,11 +200,11 @@ def align(
         x_P,
         values_RP,
         present_RP,
-        tuple(kept),
+        tuple(usable),
         interpolation if window is None else f"{reduce} of the last {window:g}",
         crashed_as,
         floor_RP,
-        tuple(kept.values()),
+        tuple(usable.values()),
         left_out,
     )
 
@@ -408,26 +408,26 @@ def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
 
 
 def _sentences(aligned: Aligned) -> list[str]:
-    told = []
+    sentences = []
     n = aligned.n_P
     change = np.flatnonzero(np.diff(n))
     if len(change) == 1:
-        told.append(f"n = {n[0]} until {aligned.x_P[change[0]]:,.6g}, {n[-1]} after it.")
+        sentences.append(f"n = {n[0]} until {aligned.x_P[change[0]]:,.6g}, {n[-1]} after it.")
     elif len(change):
-        told.append(f"n changes along the curve: from {n.min()} to {n.max()} of {aligned.started} runs.")
+        sentences.append(f"n changes along the curve: from {n.min()} to {n.max()} of {aligned.started} runs.")
     if aligned.crashed:
         how = {
             "count": "after their end they have no value and stay in the count of runs",
             "floor": "after their end they count as the declared floor",
             "hold": "after their end they keep their last value",
         }[aligned.crashed_as]
-        told.append(f"{aligned.crashed} of {aligned.started} runs crashed; {how}.")
+        sentences.append(f"{aligned.crashed} of {aligned.started} runs crashed; {how}.")
     for name, why in aligned.left_out.items():
-        told.append(f"Run {name} {why}.")
+        sentences.append(f"Run {name} {why}.")
     superseded = sum(series.superseded for series in aligned.raw)
     if superseded:
-        told.append(f"{superseded:,} rows that a restart replaced were left out.")
+        sentences.append(f"{superseded:,} rows that a restart replaced were left out.")
     dropped = sum(series.dropped for series in aligned.raw)
     if dropped:
-        told.append(f"{dropped:,} rows that were not finite were dropped on request.")
-    return told
+        sentences.append(f"{dropped:,} rows that were not finite were dropped on request.")
+    return sentences

@@ -63,13 +63,13 @@ class Band:
         if not len(seen):
             return f"{name} of no seeds"
         n = f"{seen.max()}" if seen.min() == seen.max() else f"{seen.min()} to {seen.max()}"
-        told = f"{name} of {n} seed{'' if n == '1' else 's'}"
+        words = f"{name} of {n} seed{'' if n == '1' else 's'}"
         if not np.isfinite(self.low_P).any():
-            return f"{told}, no band: {self.reason}"
+            return f"{words}, no band: {self.reason}"
         if self.methods == ("range",):
-            return f"{told}, band: lowest to highest seed at each point"
-        told += f", {100 * self.level:g} % {'at each point' if self.kind == 'pointwise' else 'for the whole curve'}"
-        return f"{told}, preliminary ({self.draws} draws)" if self.preliminary else told
+            return f"{words}, band: lowest to highest seed at each point"
+        words += f", {100 * self.level:g} % {'at each point' if self.kind == 'pointwise' else 'for the whole curve'}"
+        return f"{words}, preliminary ({self.draws} draws)" if self.preliminary else words
 
 
 def band(

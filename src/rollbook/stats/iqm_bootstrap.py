@@ -250,7 +250,7 @@ class _Sorted:
 
     def iqm(self, counts_VB: Counts, result_BP: Floats, threads: int, run_all: _RunAll) -> None:
         """Write the IQM of each resample into `result_BP`; threads share the points."""
-        kept = self.size - 2 * self.cut
+        middle = self.size - 2 * self.cut
         width = max(1, -(-self.points // threads))
         products: dict[str, Any] = {}
         if self.windows:
@@ -262,7 +262,7 @@ class _Sorted:
                 sums = self._by_windows(layer, points, counts_VB, **products) if self.windows else None
                 if sums is None:
                     sums = self._by_all(layer, points, counts_VB)
-                total += sums * layer.unit[points] / kept
+                total += sums * layer.unit[points] / middle
             result_BP[:, points] = total + self.shift[points]
 
         run_all([partial(some, slice(p, min(p + width, self.points))) for p in range(0, self.points, width)])
@@ -297,11 +297,11 @@ class _Sorted:
         between_PB = ((both >> self.bits) - (size - 2 * cut)).astype(np.int16)
         for place, point in enumerate(range(points.start, points.stop)):
             units, order = layer.units[:, point], self.order[:, point]
-            kept = counts_VB[order[a0:a1]]
-            kept[0] += below_PB[place]
-            last = _cumulated(kept)[-1].copy()
-            np.clip(kept, zero, most, out=kept)
-            gained = units[a1 - 1] * kept[-1] - np.diff(units[a0:a1]) @ kept[:-1].astype(np.float64)
+            window_VB = counts_VB[order[a0:a1]]
+            window_VB[0] += below_PB[place]
+            last = _cumulated(window_VB)[-1].copy()
+            np.clip(window_VB, zero, most, out=window_VB)
+            gained = units[a1 - 1] * window_VB[-1] - np.diff(units[a0:a1]) @ window_VB[:-1].astype(np.float64)
             before = last + between_PB[place]
             missing = counts_VB[order[b0:b1]]
             missing[0] += before

@@ -35,13 +35,13 @@ def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | Non
 
     Source: the noncentral t distribution; Cohen (1988) has the tables.
     """
-    other = seeds if seeds_b is None else seeds_b
-    if min(seeds, other) < 2:
-        raise BadInput(f"A test needs at least 2 seeds an arm; asked for {seeds} and {other}.")
+    other_seeds = seeds if seeds_b is None else seeds_b
+    if min(seeds, other_seeds) < 2:
+        raise BadInput(f"A test needs at least 2 seeds an arm; asked for {seeds} and {other_seeds}.")
     if not 0 < alpha < 1:
         raise BadInput(f"alpha={alpha!r} has to lie between 0 and 1.")
-    freedom = seeds + other - 2
-    shift = abs(float(difference)) / math.sqrt(1 / seeds + 1 / other)
+    freedom = seeds + other_seeds - 2
+    shift = abs(float(difference)) / math.sqrt(1 / seeds + 1 / other_seeds)
     edge = float(stdtrit(freedom, 1 - alpha / 2))
     # Given the estimated spread s (chi over its root mean square) the t statistic is normal.
     begin, end = _likely_spread(freedom)

@@ -132,16 +132,16 @@ def yuen(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     for arm in (a, b):
         cut = len(arm) // 4
         ordered = np.sort(arm)
-        kept = ordered[cut : len(arm) - cut]
-        clipped = np.clip(arm, kept[0], kept[-1])
-        variance = float(clipped.var(ddof=1)) if kept[-1] > kept[0] else 0.0
-        centres.append(float(kept.mean()) if variance else float(kept[0]))
-        parts.append((variance * (len(arm) - 1) / (len(kept) * (len(kept) - 1)), len(kept)))
+        trimmed = ordered[cut : len(arm) - cut]
+        clipped = np.clip(arm, trimmed[0], trimmed[-1])
+        variance = float(clipped.var(ddof=1)) if trimmed[-1] > trimmed[0] else 0.0
+        centres.append(float(trimmed.mean()) if variance else float(trimmed[0]))
+        parts.append((variance * (len(arm) - 1) / (len(trimmed) * (len(trimmed) - 1)), len(trimmed)))
     difference = centres[0] - centres[1]
     whole = parts[0][0] + parts[1][0]
     if whole == 0:
         return TwoSampleTest("Yuen", difference, math.nan, 1.0 if difference == 0 else 0.0, 0.0, math.inf)
-    freedom = 1 / sum((v / whole) ** 2 / (kept - 1) for v, kept in parts)
+    freedom = 1 / sum((v / whole) ** 2 / (size - 1) for v, size in parts)
     t = difference / math.sqrt(whole)
     return TwoSampleTest("Yuen", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
 

@@ -253,15 +253,15 @@ class Verdict:
             )
         if self.outcome == "no look yet":
             return f"Not decided: {self.reason}"
-        told = f"Not decided at {self.n} seeds."
+        words = f"Not decided at {self.n} seeds."
         if self.chance is not None:
-            told += (
+            words += (
                 f" Probability that {plan.n_max} seeds decide, if the difference is like what was seen so far: "
                 f"{_percent(self.chance)}."
             )
         if self.more is not None:
-            told += f" For a chance of 80 % it would take {self.more} seeds an arm."
-        return told
+            words += f" For a chance of 80 % it would take {self.more} seeds an arm."
+        return words
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ def by_columns(path: str) -> bool:
                     if _GROUP_OFFSET in group:
                         first = own[0][_CHUNK_META][1]
                         group[_GROUP_OFFSET][1] = min(first[n][1] for n in _META_OFFSETS if n in first)
-                told = bytearray()
-                _write_struct(told, footer)
-                new.write(told + struct.pack("<I4s", len(told), _MAGIC))
+                encoded = bytearray()
+                _write_struct(encoded, footer)
+                new.write(encoded + struct.pack("<I4s", len(encoded), _MAGIC))
             os.replace(beside, path)
         except BaseException:
             if os.path.exists(beside):
@@ -147,48 +147,48 @@ class _Reader:
 
 
 def _varint_of(value: int) -> bytes:
-    told = bytearray()
+    encoded = bytearray()
     while value > 127:
-        told.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    told.append(value)
-    return bytes(told)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _integer_of(value: int) -> bytes:
     return _varint_of(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
-def _write_struct(told: bytearray, fields: dict[int, list[Any]]) -> None:
+def _write_struct(out: bytearray, fields: dict[int, list[Any]]) -> None:
     before = 0
     for number, (kind, value) in fields.items():
         step = number - before
         before = number
         if 0 < step < 16:
-            told.append(step << 4 | kind)
+            out.append(step << 4 | kind)
         else:
-            told.append(kind)
-            told += _integer_of(number)
+            out.append(kind)
+            out += _integer_of(number)
         if kind not in _BOOLEANS:
-            _write_value(told, kind, value)
-    told.append(0)
+            _write_value(out, kind, value)
+    out.append(0)
 
 
-def _write_value(told: bytearray, kind: int, value: Any) -> None:
+def _write_value(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
-        told += _integer_of(value)
+        out += _integer_of(value)
     elif kind == _BINARY:
-        told += _varint_of(len(value)) + value
+        out += _varint_of(len(value)) + value
     elif kind == _STRUCT:
-        _write_struct(told, value)
+        _write_struct(out, value)
     elif kind in _LISTS:
         inner, elements = value
         if len(elements) < 15:
-            told.append(len(elements) << 4 | inner)
+            out.append(len(elements) << 4 | inner)
         else:
-            told.append(0xF0 | inner)
-            told += _varint_of(len(elements))
+            out.append(0xF0 | inner)
+            out += _varint_of(len(elements))
         for element in elements:
-            _write_value(told, inner, element)
+            _write_value(out, inner, element)
     else:
-        told += value
+        out += value

@@ -71,8 +71,8 @@ class Part:
             raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
         self.meta: Meta = meta
         self._names: list[str] = schema.names
-        told = {name for name in CONSTANTS if meta.get(name) is not None}
-        self.schema = pa.schema([field for field in schema if field.name not in told]) if told else schema
+        constant = {name for name in CONSTANTS if meta.get(name) is not None}
+        self.schema = pa.schema([field for field in schema if field.name not in constant]) if constant else schema
 
     def is_same(self) -> bool:
         """Whether the file is still the one that was opened."""
@@ -311,13 +311,13 @@ def uncovered(parts: Sequence[Part]) -> list[Part]:
         first, last = cover[3:]
         return {j for a, b, j in holders[cover[:3]] if j != i and a <= first and last <= b}
 
-    kept = []
+    remaining = []
     for i, part in enumerate(parts):
         inside = set.intersection(*(around(i, cover) for cover in ranges[i])) if ranges[i] else set()
         # Of two parts with the same rows the first by name stays.
         if not any(j < i or ranges[j] != ranges[i] for j in inside):
-            kept.append(part)
-    return kept
+            remaining.append(part)
+    return remaining
 
 
 def _words_of(column: pa.ChunkedArray) -> pa.Array:

@@ -146,9 +146,9 @@ def _key_levels(column: pa.ChunkedArray) -> list[NDArray]:
     cells, valid = to_numpy(column)
     cells = cells.astype(np.float64, copy=False)
     finite = np.isfinite(cells)
-    other = ~finite
+    odd = ~finite
     if valid is not None:
-        finite, other = finite & valid, other & valid
+        finite, odd = finite & valid, odd & valid
     n = len(cells)
     starts = _starts(n, 1 << _BASE_BITS)
     if finite.all():
@@ -156,7 +156,7 @@ def _key_levels(column: pa.ChunkedArray) -> list[NDArray]:
         counts = [np.diff(np.append(starts, n)).astype(np.float64), np.zeros(len(starts))]
     else:
         low, high, total = np.where(finite, cells, np.inf), np.where(finite, cells, -np.inf), np.where(finite, cells, 0)
-        counts = [np.add.reduceat(mask.astype(np.float64), starts) for mask in (finite, other)]
+        counts = [np.add.reduceat(mask.astype(np.float64), starts) for mask in (finite, odd)]
     levels = [
         np.stack(
             [

@@ -67,10 +67,10 @@ def committed_words(
     n = len(data) // (8 * width)
     words = np.frombuffer(data, dtype="<i8", count=n * width).reshape(n, width)
     commit = words[:, -1]
-    kept = commit >= max(1, first_seq)
+    in_range = commit >= max(1, first_seq)
     if up_to is not None:
-        kept &= commit <= up_to
-    good = np.flatnonzero(kept)
+        in_range &= commit <= up_to
+    good = np.flatnonzero(in_range)
     seqs = commit[good]
     if len(seqs) and (np.any(seqs[1:] <= seqs[:-1]) or int(seqs[-1]) - first_seq >= _LARGEST_JUMP):
         plausible = longest_increase(good.tolist(), seqs.tolist(), first_seq)
@@ -241,8 +241,8 @@ def long_table(table: pa.Table, meta: Meta) -> pa.Table:
         cells, valid = to_numpy(table[name])
         rows = table.select(shared)
         if valid is not None:
-            kept = np.flatnonzero(valid)
-            rows, cells = take_table(rows, kept), cells[kept]
+            places = np.flatnonzero(valid)
+            rows, cells = take_table(rows, places), cells[places]
         kind = type_codes(table.schema.field(name).type)
         n = len(cells)
         as_int = from_numpy(cells.astype(np.int64)) if kind in "qb" else pa.nulls(n, pa.int64())

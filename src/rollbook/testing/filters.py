@@ -151,9 +151,9 @@ class _Placed(_Kept):
         return None
 
 
-def same(expected: Sequence[Row], found: Sequence[Row], when: str) -> None:
-    for i, (a, b) in enumerate(zip(expected, found, strict=False)):
+def same(expected: Sequence[Row], actual: Sequence[Row], when: str) -> None:
+    for i, (a, b) in enumerate(zip(expected, actual, strict=False)):
         if a != b:
             raise AssertionError(f"{when}: row {i} came out as {b!r} instead of {a!r}")
-    if len(expected) != len(found):
-        raise AssertionError(f"{when}: {len(found)} rows came out instead of {len(expected)}")
+    if len(expected) != len(actual):
+        raise AssertionError(f"{when}: {len(actual)} rows came out instead of {len(expected)}")

@@ -37,9 +37,9 @@ def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, fo
         raise AssertionError(f"it does not find what it reads: {sample}")
     (folder / "empty").mkdir()
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    for other in (folder / "empty", folder / "picture.png", folder / "nowhere"):
-        if importer.finds(other):
-            raise AssertionError(f"it believes that it reads {other.name}")
+    for stranger in (folder / "empty", folder / "picture.png", folder / "nowhere"):
+        if importer.finds(stranger):
+            raise AssertionError(f"it believes that it reads {stranger.name}")
 
 
 def gives_rows_with_times_and_the_same_ones_each_time(make_importer: MakeImporter, sample: Path, folder: Path) -> None:

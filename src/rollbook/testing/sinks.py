@@ -111,19 +111,19 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
     rows = training_rows(240, late_keys=12)
     fill(make_sink(), folder / "whole", [rows])
     expected = _files(folder / "whole" / "run")
-    for kept, died in ((0, 30), (1, 2), (90, 91), (100, 240), (240, 240)):
-        place = folder / f"{kept}-{died}" / "run"
+    for survived, died in ((0, 30), (1, 2), (90, 91), (100, 240), (240, 240)):
+        place = folder / f"{survived}-{died}" / "run"
         first = make_sink()
         first.open(some_run(place))
-        for i in range(0, kept, 7):
-            first.write(rows[i : min(i + 7, kept)])
+        for i in range(0, survived, 7):
+            first.write(rows[i : min(i + 7, survived)])
         position, state = saved(first)
         for path, length in position.items():
             if (place / path).stat().st_size != length:
                 raise AssertionError(
                     f"position() says {length} bytes for {path}, which has {(place / path).stat().st_size}"
                 )
-        first.write(rows[kept:died])
+        first.write(rows[survived:died])
         for path in position:  # what a write that was cut short by a kill leaves
             with (place / path).open("ab") as file:
                 file.write(b"\x10half a row")
@@ -132,14 +132,14 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
         second.truncate(position)  # type: ignore[attr-defined]
         if state is not None:
             second.set_state(state)  # type: ignore[attr-defined]
-        for i in range(kept, len(rows), 50):
+        for i in range(survived, len(rows), 50):
             second.write(rows[i : i + 50])
         second.close()
         files = _files(place)
         if files != expected:
             strange = sorted(name for name in {*files, *expected} if files.get(name) != expected.get(name))
             raise AssertionError(
-                f"killed at row {died}, cut back to row {kept}: not the bytes of an uninterrupted run in {strange}"
+                f"killed at row {died}, cut back to row {survived}: not the bytes of an uninterrupted run in {strange}"
             )
 
 

@@ -72,8 +72,8 @@ class EvaluatorBridge:
             try:
                 with log.evaluating():
                     # Theirs would write over the best model in place. Ours is saved below, with its score.
-                    told = save_ckpt_fn if engine is None else _nothing
-                    answer = theirs(evaluator, told, train_iter, envstep, *args, **kwargs)
+                    save = save_ckpt_fn if engine is None else _nothing
+                    answer = theirs(evaluator, save, train_iter, envstep, *args, **kwargs)
             finally:
                 evaluator._logger, evaluator._tb_logger = text, events
                 del env.step  # the method of the class shows again

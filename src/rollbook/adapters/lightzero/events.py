@@ -98,9 +98,9 @@ class EventWriter:
         now = time.time()
         rows = []
         for values, step in events:
-            kept = {tag: value for tag, value in values.items() if value is not None}
-            if kept:
-                rows.append(Row(now, {"step": int(step)}, kept, attempt=self._run.attempt))
+            given = {tag: value for tag, value in values.items() if value is not None}
+            if given:
+                rows.append(Row(now, {"step": int(step)}, given, attempt=self._run.attempt))
                 self._last_step = int(step)
         if self._sink is None or not rows:
             return
@@ -234,11 +234,11 @@ class EventWriter:
         """A matplotlib figure (or each of a list) becomes a picture of the run."""
         del walltime
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
-        for number, one in enumerate(figures):
+        for number, drawn in enumerate(figures):
             key = tag if len(figures) == 1 else f"{tag}/{number}"
-            self._run.log_figure(key, one, **{clock_of(tag): self._step(global_step, clock_of(tag))})
+            self._run.log_figure(key, drawn, **{clock_of(tag): self._step(global_step, clock_of(tag))})
             if close and (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
-                pyplot.close(one)
+                pyplot.close(drawn)
 
     def add_image(
         self,

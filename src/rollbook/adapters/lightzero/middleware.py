@@ -59,7 +59,7 @@ def online_logger(
             if key in _SKIPPED:
                 continue
             if "[scalars]" in key and isinstance(value, Mapping):
-                values.update((f"train_{name}/{part}", one) for part, one in value.items())
+                values.update((f"train_{name}/{part}", number) for part, number in value.items())
             elif "[histogram]" in key:
                 if show:
                     experiment.events.histogram(name, value, **clocks)

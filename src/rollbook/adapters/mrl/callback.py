@@ -76,9 +76,9 @@ class Callback:
         sources = list(state.sources)
         latents = {}
         for source, rows in state.latent_data.items():
-            latents[source] = rows[keep[np.array([other == source for other in sources], bool)]]
-        state.samples = [sample for sample, kept in zip(state.samples, keep, strict=True) if kept]
-        state.sources = [source for source, kept in zip(sources, keep, strict=True) if kept]
+            latents[source] = rows[keep[np.array([row_source == source for row_source in sources], bool)]]
+        state.samples = [sample for sample, stays in zip(state.samples, keep, strict=True) if stays]
+        state.sources = [source for source, stays in zip(sources, keep, strict=True) if stays]
         state.latent_data = latents
 
     def plot_dict(self, data_dict: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Any:

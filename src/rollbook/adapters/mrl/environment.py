@@ -61,12 +61,12 @@ class _NoBuffer(Callback):
         total = sum(shares.values())
         if not shares or abs(total - 1) < 1e-6:
             return
-        told = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+        listed = ", ".join(f"{name} {share:g}" for name, share in shares.items())
         size = self.environment.bs
         warnings.warn(
-            f"the samplers' p_batch ({told}) add up to {total:g}, not to 1, and there is no buffer: a batch of {size} "
-            f"gets about {total * (size or 0):g} samples. MRL's own Environment adds a buffer that fills the rest: use "
-            "it (from mrl.train.environment import Environment), or pass buffer=, or let p_batch add up to 1",
+            f"the samplers' p_batch ({listed}) add up to {total:g}, not to 1, and there is no buffer: a batch of "
+            f"{size} gets about {total * (size or 0):g} samples. MRL's own Environment adds a buffer that fills the "
+            "rest: use it (from mrl.train.environment import Environment), or pass buffer=, or let p_batch add up to 1",
             RollbookWarning,
             stacklevel=2,
         )
@@ -146,7 +146,7 @@ class Environment:
         there: Any = getattr(self, cb.name, None)
         if there is None or there is cb or there is type(cb):
             return
-        if not any(there is other for other in self.cbs):
+        if not any(there is callback for callback in self.cbs):
             raise BadInput(
                 f"a callback is called {cb.name!r}, which is the name of something the environment has of its own "
                 f"({type(there).__name__}); give the callback another name"
@@ -165,12 +165,12 @@ class Environment:
 
     def remove_cb(self, cb: Any) -> None:
         """Take a callback out. An earlier one of the same name is found under that name again."""
-        if not any(cb is other for other in self.cbs):
+        if not any(cb is callback for callback in self.cbs):
             return
         name = cb.name
-        self.cbs = [other for other in self.cbs if other is not cb]
+        self.cbs = [callback for callback in self.cbs if callback is not cb]
         if self.__dict__.get(name) is cb:
-            earlier = [other for other in self.cbs if other.name == name]
+            earlier = [callback for callback in self.cbs if callback.name == name]
             if earlier:
                 setattr(self, name, earlier[-1])
             else:

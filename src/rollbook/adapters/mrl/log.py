@@ -330,8 +330,8 @@ class Log(Callback):
             return None
         values = host_array(column) if hasattr(column, "shape") else column
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
-            one = scalar_of(values)
-            return [values if one is None else one] * n
+            number = scalar_of(values)
+            return [values if number is None else number] * n
         if len(values) != n:
             self.count(
                 f"mrl_uneven_term/{term}",

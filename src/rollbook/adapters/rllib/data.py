@@ -91,14 +91,14 @@ class EpisodeData:
 
     def _storable(self, name: str, value: object) -> Any:
         walk = JsonData()
-        kept, odd = walk(value), walk.odd
+        data, odd = walk(value), walk.odd
         if odd is not None and self._count is not None:
             self._count(
                 f"rllib/object_in/{name}",
                 message=f"info['media'] holds {name!r}, a {type(odd).__module__}.{type(odd).__qualname__} that JSON "
                 "cannot hold; its repr is kept. Return numbers, texts, arrays, lists or dicts of those",
             )
-        return kept
+        return data
 
 
 class _Numbers:

@@ -22,8 +22,8 @@ def add_episode(transitions: TransitionRecorder, chunk: Any, env_index: int) -> 
         _add(transitions, chunk, str(chunk.id_), "", env_index)
         return
     # The steps of all agents in the order of time; an agent that is over must not end the episode for the others.
-    for agent, one in agents.items():
-        _add(transitions, one, str(chunk.id_), str(agent), env_index)
+    for agent, agent_episode in agents.items():
+        _add(transitions, agent_episode, str(chunk.id_), str(agent), env_index)
 
 
 def _add(transitions: TransitionRecorder, chunk: Any, episode_id: str, agent: str, env_index: int) -> None:

@@ -183,7 +183,7 @@ class _Many:
 
     def begin(self, episode: Any, count: Bill) -> None:
         self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
-        self._seen = {agent: one.t for agent, one in episode.agent_episodes.items()}
+        self._seen = {agent: agent_episode.t for agent, agent_episode in episode.agent_episodes.items()}
         if self._recorder is not None:
             self._recorder.begin()
             self._recorder.episode_id = self.id
@@ -192,19 +192,19 @@ class _Many:
         recorder = self._recorder
         if recorder is not None:
             recorder.turn()
-        for agent, one in episode.agent_episodes.items():
-            if one.t <= self._seen.get(agent, 0):
+        for agent, agent_episode in episode.agent_episodes.items():
+            if agent_episode.t <= self._seen.get(agent, 0):
                 continue
-            self._seen[agent] = one.t
-            name, info = str(agent), one.get_infos(-1)
+            self._seen[agent] = agent_episode.t
+            name, info = str(agent), agent_episode.get_infos(-1)
             if info:
                 self.data.take(info, f"{name}/")
             if recorder is not None:
-                recorder.pay(name, one.get_rewards(-1))
+                recorder.pay(name, agent_episode.get_rewards(-1))
                 if info:
                     recorder.tell(name, info)
-                if one.is_done:
-                    recorder.ends(name, one.is_terminated, one.is_truncated)
+                if agent_episode.is_done:
+                    recorder.ends(name, agent_episode.is_terminated, agent_episode.is_truncated)
         if recorder is not None and episode.is_done:
             recorder.ends("", bool(episode.is_terminated), bool(episode.is_truncated))
             recorder.finish(complete=True)

@@ -100,7 +100,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._guard("ending a trial's run", lambda: known.last_words(trial, failed))
         thread = threading.Thread(target=known.finish, args=(failed,), name="rollbook-finish", daemon=True)
         thread.start()
-        self._ending = [one for one in self._ending if one.is_alive()] + [thread]
+        self._ending = [ending for ending in self._ending if ending.is_alive()] + [thread]
 
     def on_experiment_end(self, trials: list[Any], **_: object) -> None:
         """Wait for the runs to be sealed; runs that are still open were interrupted."""
@@ -196,8 +196,8 @@ class _Trial:
             self.run.note(f"checkpoint at {path}", **clocks_of(trial.last_result or {}))
             return
         clocks: dict[str, Any] = dict(clocks_of(trial.last_result or {}))
-        kept = self.run.save_checkpoint(path=path, **clocks)
-        self._saved[str(path)] = kept.id
+        saved = self.run.save_checkpoint(path=path, **clocks)
+        self._saved[str(path)] = saved.id
 
     def rewind(self, trial: Any) -> None:
         """Go back to the checkpoint that the trial will go on from; without one it begins anew."""
@@ -262,16 +262,19 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
         """Make the loggers of a trial; one that starts again keeps its own."""
         if trial.trial_id not in self._loggers:
             trial.init_local_path()
-            made = [self._try(lambda c=one: c(dict(trial.config), trial.local_path, trial)) for one in self._classes]
+            made = [
+                self._try(lambda c=logger_class: c(dict(trial.config), trial.local_path, trial))
+                for logger_class in self._classes
+            ]
             self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
 
     def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
         """Hand them a result."""
-        kept = []
+        working = []
         for logger in self._loggers.get(trial.trial_id, ()):
-            if self._try(lambda one=logger: (one.on_result(result),)) is not None:
-                kept.append(logger)
-        self._loggers[trial.trial_id] = kept
+            if self._try(lambda logger=logger: (logger.on_result(result),)) is not None:
+                working.append(logger)
+        self._loggers[trial.trial_id] = working
 
     def log_trial_end(self, trial: Any, failed: bool = False) -> None:
         """Close them."""
@@ -305,8 +308,8 @@ def _callback_settings(config: object) -> Settings | None:
     given = get("callbacks_class", None) if callable(get) else None
     if given is None and callable(get):
         given = get("callbacks", None)
-    for one in given if isinstance(given, (list, tuple)) else [given]:
-        settings = getattr(one, "settings", None)
+    for callback in given if isinstance(given, (list, tuple)) else [given]:
+        settings = getattr(callback, "settings", None)
         if isinstance(settings, Settings):
             return settings
     return None

@@ -276,13 +276,13 @@ class RollbookCallback(_Base):
 
         callbacks, seen = [self.locals.get("callback")], set()
         while callbacks:
-            one = callbacks.pop()
-            if one is None or id(one) in seen:
+            callback = callbacks.pop()
+            if callback is None or id(callback) in seen:
                 continue
-            seen.add(id(one))
-            if isinstance(one, EvalCallback):
-                yield one
-            callbacks += [*getattr(one, "callbacks", ()), getattr(one, "callback", None)]
+            seen.add(id(callback))
+            if isinstance(callback, EvalCallback):
+                yield callback
+            callbacks += [*getattr(callback, "callbacks", ()), getattr(callback, "callback", None)]
 
     def _watch_evaluations(self) -> None:
         test = None

@@ -99,10 +99,10 @@ class HumanOutputFormat(KVWriter, SeqWriter):
         if len(text) <= self.max_length:
             return text
         short = text[: self.max_length - 3] + "..."
-        kept = 0
-        while short in taken and kept < self.max_length - 4:
-            kept += 1
-            short = text[: self.max_length - 3 - kept] + "..." + text[-kept:]
+        from_end = 0
+        while short in taken and from_end < self.max_length - 4:
+            from_end += 1
+            short = text[: self.max_length - 3 - from_end] + "..." + text[-from_end:]
         return short
 
     def _put(self, text: str) -> None:

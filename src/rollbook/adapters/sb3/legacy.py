@@ -183,8 +183,8 @@ def configure(folder: str | None = None, format_strs: Iterable[str] | None = Non
     for name in filter(None, format_strs):
         where = os.path.join(place, f"tb{suffix}") if name == "tensorboard" else place
         outputs.append(make_output_format(name, where, suffix))
-    kept = [output for output in Logger.CURRENT.output_formats if _is_users(output)]
-    Logger.CURRENT = Logger(folder=place, output_formats=[*outputs, *kept])
+    of_user = [output for output in Logger.CURRENT.output_formats if _is_users(output)]
+    Logger.CURRENT = Logger(folder=place, output_formats=[*outputs, *of_user])
     log(f"Logging to {place}")
 
 
@@ -209,7 +209,11 @@ class ScopedConfigure(AbstractContextManager["ScopedConfigure"]):
 
     def __exit__(self, *exc: object) -> None:
         shared = self._before.output_formats
-        mine = [output for output in Logger.CURRENT.output_formats if not any(output is other for other in shared)]
+        mine = [
+            output
+            for output in Logger.CURRENT.output_formats
+            if not any(output is shared_output for shared_output in shared)
+        ]
         Logger(None, mine).close()
         Logger.CURRENT = self._before
 

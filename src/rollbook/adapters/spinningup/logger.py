@@ -213,8 +213,8 @@ class Logger:
             clocks = self._clocks_of(row)
             if self.run is not None:
                 run = self.run
-                kept = {key: value for key, value in row.items() if value is not None and value != ""}
-                guard("row", "keeping the row in the run", lambda: run.log(kept, **clocks))
+                filled = {key: value for key, value in row.items() if value is not None and value != ""}
+                guard("row", "keeping the row in the run", lambda: run.log(filled, **clocks))
             self._trackers.row(row, clocks.get("env_step"))
         if row:
             self._epochs += 1

@@ -463,7 +463,7 @@ class SummaryWriter:
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""
-        others = [other for other in _writers.of(self.run) if other.log_dir != self.log_dir]
+        others = [writer for writer in _writers.of(self.run) if writer.log_dir != self.log_dir]
         if not others:
             return ""
         inside = os.path.relpath(self.log_dir, others[0].log_dir)
@@ -510,10 +510,10 @@ class SummaryWriter:
         for folder, (key, already) in self._exported.items():
             name = f"{prefix}{key}"
             rows = book.run.book.metrics([name], x="step").to_pylist()
-            told = [[row["time"].timestamp(), row["step"], row[name]] for row in rows if row[name] is not None]
-            if told[already:]:
-                points[folder] = told[already:]
-            self._exported[folder] = (key, len(told))
+            series = [[row["time"].timestamp(), row["step"], row[name]] for row in rows if row[name] is not None]
+            if series[already:]:
+                points[folder] = series[already:]
+            self._exported[folder] = (key, len(series))
         with open(path, "w", encoding="utf-8") as file:
             json.dump(points, file)
 

@@ -24,9 +24,9 @@ class Restored(dict[str, Any]):
     """A dict in which `train` and `training`, `gradient_step` and `update_step` are two names of one thing."""
 
     def __missing__(self, key: str) -> Any:
-        other = _OTHER_NAMES.get(key)
-        if other is not None and dict.__contains__(self, other):
-            return dict.__getitem__(self, other)
+        other_name = _OTHER_NAMES.get(key)
+        if other_name is not None and dict.__contains__(self, other_name):
+            return dict.__getitem__(self, other_name)
         raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
@@ -133,7 +133,7 @@ def _from_events(folder: Path) -> list[tuple[str, Any]]:
     module = "tensorboard.backend.event_processing.event_file_loader"
     loader = need(module, extra="tensorboard", why="reading TensorBoard files").LegacyEventFileLoader
     series: dict[str, list[tuple[int, float, float]]] = {}
-    for path in sorted(folder.glob("events.out.tfevents.*"), key=lambda found: found.name):
+    for path in sorted(folder.glob("events.out.tfevents.*"), key=lambda file: file.name):
         here: dict[str, list[tuple[int, float, float]]] = {}
         for event in loader(str(path)).Load():
             for value in event.summary.value:

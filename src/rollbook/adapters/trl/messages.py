@@ -47,7 +47,7 @@ def _content(content: object) -> str:
 
 def _without_none(value: object) -> Any:
     if isinstance(value, dict):
-        return {key: _without_none(one) for key, one in value.items() if one is not None}
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
     if isinstance(value, (list, tuple)):
-        return [_without_none(one) for one in value]
+        return [_without_none(part) for part in value]
     return value

@@ -45,22 +45,24 @@ def record_rewards(reward_funcs: Any, run: Any = None, *, columns: bool | Iterab
     if run is not None:
         find_run(run, project="", name="")
     listed = list(reward_funcs) if isinstance(reward_funcs, (list, tuple)) else [reward_funcs]
-    for one in listed:
-        if not isinstance(one, str) and not callable(one):
+    for func in listed:
+        if not isinstance(func, str) and not callable(func):
             raise BadInput(
-                f"record_rewards({reward_funcs!r:.200}): found a {type(one).__name__} among the reward functions. "
+                f"record_rewards({reward_funcs!r:.200}): found a {type(func).__name__} among the reward functions. "
                 "Pass a function, a callable object, a module or a model's name, or a list of these"
             )
-    wanted = [_is_function(one) for one in listed]
-    names = _names([one for one, wraps in zip(listed, wanted, strict=True) if wraps])
+    wanted = [_is_function(func) for func in listed]
+    names = _names([func for func, wraps in zip(listed, wanted, strict=True) if wraps])
     gathering = _Gathering(run, names, columns if isinstance(columns, bool) else frozenset(columns))
     fresh = iter(names)
-    wrapped = [_wrap(one, next(fresh), gathering) if wraps else one for one, wraps in zip(listed, wanted, strict=True)]
+    wrapped = [
+        _wrap(func, next(fresh), gathering) if wraps else func for func, wraps in zip(listed, wanted, strict=True)
+    ]
     return wrapped if isinstance(reward_funcs, (list, tuple)) else wrapped[0]
 
 
-def _is_function(one: object) -> bool:
-    return callable(one) and not hasattr(one, "forward")  # torch.nn.Module has one
+def _is_function(func: object) -> bool:
+    return callable(func) and not hasattr(func, "forward")  # torch.nn.Module has one
 
 
 def _plain_name(function: object) -> str:

@@ -111,9 +111,9 @@ class CkptFolder:
                 made = _second_name(source, partial) if ours and source.is_file() else self._point(partial, source)
                 if made:
                     os.replace(partial, target)
-            for other in self.path.glob("ckpt_best*"):  # an older best that was written in another way
-                if other != target or not made:
-                    other.unlink()
+            for older in self.path.glob("ckpt_best*"):  # an older best that was written in another way
+                if older != target or not made:
+                    older.unlink()
             sync_folder(self.path)
         finally:
             _remove(partial)

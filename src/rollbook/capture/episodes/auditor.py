@@ -141,8 +141,8 @@ class EpisodeAuditor:
         if missed:
             reasons = "; ".join(f"{n} because {reason}" for reason, n in self._not_checked.items())
             said += f"; {missed} were not: {reasons}"
-        found = f"{self.differences:,} findings, see the alerts" if self.differences else "None differed"
-        said += f". {found}." if self.differences or self.checked else "."
+        outcome = f"{self.differences:,} findings, see the alerts" if self.differences else "None differed"
+        said += f". {outcome}." if self.differences or self.checked else "."
         self._recorder.record("text", {"key": "audit", "text": said})
         return said
 

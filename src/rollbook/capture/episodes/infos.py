@@ -183,11 +183,11 @@ class EpisodeInfos:
         return cells
 
     def _keep(self, name: str, value: object, into: dict[str, Any]) -> None:
-        kept = plain(value)
-        if kept is UNSTORABLE:
+        cell = plain(value)
+        if cell is UNSTORABLE:
             self._unstorable(name, value)
         else:
-            into[name] = kept
+            into[name] = cell
 
 
 def is_picture(value: Any) -> bool:
@@ -204,8 +204,8 @@ def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[s
     for key, value in info.items():
         if key not in ("data", "media", "episode", "final_obs", "final_info"):
             flat(f"info/{key}", value, leaves, False)
-    for name, kept in leaves.items():
-        if kept is UNSTORABLE:
+    for name, cell in leaves.items():
+        if cell is UNSTORABLE:
             unstorable(name, info.get(name.split("/")[1], info))
         else:
-            cells[name] = kept
+            cells[name] = cell

@@ -134,11 +134,11 @@ class StepChunks:
             return
         leaves: dict[str, Any] = {}
         flat(prefix, value, leaves, tuples)
-        for name, kept in leaves.items():
-            if kept is UNSTORABLE:
+        for name, cell in leaves.items():
+            if cell is UNSTORABLE:
                 self._unstorable(name, value)
             else:
-                cells[name] = kept
+                cells[name] = cell
 
     def flush(self) -> None:
         """Write (or set aside) what has been collected. Called between rows of unlike kinds, and at the end."""
@@ -193,9 +193,11 @@ class StepChunks:
         held, self._held, self._held_bytes = self._held, [], 0
         self.written = 0
         for columns, n, times in held:
-            kept = {name: column for name, column in columns.items() if name.removeprefix("shape/").startswith(_ALWAYS)}
-            if kept:
-                self._write({"episode_id": columns["episode_id"], "t": columns["t"], **kept}, n, times)
+            wanted = {
+                name: column for name, column in columns.items() if name.removeprefix("shape/").startswith(_ALWAYS)
+            }
+            if wanted:
+                self._write({"episode_id": columns["episode_id"], "t": columns["t"], **wanted}, n, times)
 
     def _write(self, columns: dict[str, Any], n: int, times: list[int]) -> None:
         self.written += n

@@ -65,8 +65,8 @@ def _part(infos: Any, i: int) -> dict[str, Any]:
 def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None, int | None] | None:
     """(return, length) of the ended episode of sub-environment `i` as infos report them, or None."""
     if not hasattr(infos, "keys"):
-        one = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
-        return _numbers(one.get("r"), one.get("l")) if one else None
+        episode = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
+        return _numbers(episode.get("r"), episode.get("l")) if episode else None
     for holder in (infos, infos.get("final_info")):
         said: Any = holder.get(key) if hasattr(holder, "get") else None
         if holder is None or said is None or not hasattr(said, "get"):

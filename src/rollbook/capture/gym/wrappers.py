@@ -110,8 +110,8 @@ def describe_env(env: Any, settings: EpisodeSettings) -> None:
             "env/action_space": describe(getattr(env, "single_action_space", env.action_space)),
             "env/id": getattr(env.spec, "id", None) or type(env.unwrapped).__name__,
         }
-        kept = {key: text for key, text in texts.items() if text}
-        settings.recorder.record("text", {"key": list(kept), "text": list(kept.values())}, len(kept))
+        described = {key: text for key, text in texts.items() if text}
+        settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
     except LoggingFailed:
         raise
     except Exception as err:

@@ -269,8 +269,8 @@ def _bytes_in(folder: str) -> int:
 
 def _safe(key: str) -> str:
     """A key as part of a file name: letters, digits, dots and dashes of ASCII, at most 80."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in key)
-    return kept.lstrip(".-")[:80] or "media"
+    letters = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in key)
+    return letters.lstrip(".-")[:80] or "media"
 
 
 def _write_all(file: Any, picture: object) -> None:

@@ -200,7 +200,7 @@ class _Configured(Walk):
         if parts is not None:
             return self.mapping(parts, place, above)
         if isinstance(value, Set):
-            inner = sorted((self.value(one, place, above) for one in value), key=_order)
+            inner = sorted((self.value(element, place, above) for element in value), key=_order)
             return inner if self._json else frozenset(inner) if isinstance(value, frozenset) else set(inner)
         if hasattr(value, "dtype") and hasattr(value, "tolist"):
             return self.array(value, place, above)

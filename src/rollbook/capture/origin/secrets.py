@@ -58,7 +58,7 @@ def without_secrets(text: str) -> str:
         return text
     text = _LOGIN.sub(rf"\1{HIDDEN}@" if "://" in text else r"\1", text) if "@" in text else text
     if "://" in text and "=" in text:
-        text = _QUERY.sub(lambda found: f"{found[1]}={HIDDEN}" if _in_query(found[1]) else found[0], text)
+        text = _QUERY.sub(lambda match: f"{match[1]}={HIDDEN}" if _in_query(match[1]) else match[0], text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     return _CREDENTIAL.sub(HIDDEN, text)
 

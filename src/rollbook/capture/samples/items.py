@@ -96,13 +96,15 @@ class Items:
                 1,
                 f"log_samples(): {err}; such items always count as new. Log text, numbers or dicts",
             )
-        kept = plain(item)
-        if kept is UNSTORABLE:
+        content = plain(item)
+        if content is UNSTORABLE:
             fields = getattr(type(item), "__dataclass_fields__", None)
-            kept = plain({name: getattr(item, name) for name in fields}) if fields is not None else UNSTORABLE
-        if kept is UNSTORABLE:
+            content = plain({name: getattr(item, name) for name in fields}) if fields is not None else UNSTORABLE
+        if content is UNSTORABLE:
             return key, repr(item)[:10_000]
-        return key, json.dumps(kept.tolist() if hasattr(kept, "tolist") else kept, ensure_ascii=False, default=repr)
+        return key, json.dumps(
+            content.tolist() if hasattr(content, "tolist") else content, ensure_ascii=False, default=repr
+        )
 
     def _apart(self, data: bytes, key: int | None, suffix: str) -> str | None:
         if len(data) > self.apart_bytes:

@@ -153,7 +153,7 @@ class SampleLog:
         own_ids = [f"{key:016x}" if key is not None else "" for key in prints]
         given = None if ids is None else self._column("ids", ids, n)
         sample_ids = own_ids if given is None else [
-            own if one is None else str(one) for one, own in zip(given, own_ids, strict=True)
+            own if given_id is None else str(given_id) for given_id, own in zip(given, own_ids, strict=True)
         ]  # fmt: skip
         clocks, clock_columns, values = self._sorted(columns, n)
         if given is not None:
@@ -286,18 +286,18 @@ class SampleLog:
         if array is not None and array.ndim:
             return array if len(array) == n else self._fitted(name, array.tolist(), n)
         if not _is_column(value):
-            kept = plain(value)
-            if kept is UNSTORABLE:
+            cell = plain(value)
+            if cell is UNSTORABLE:
                 self._odd_column(name, value)
                 return None
-            return [kept] * n
+            return [cell] * n
         cells = []
-        for one in value:
-            kept = plain(one)
-            if kept is UNSTORABLE:
-                self._odd_column(name, one)
-                kept = None
-            cells.append(kept.tolist() if hasattr(kept, "tolist") else kept)
+        for part in value:
+            cell = plain(part)
+            if cell is UNSTORABLE:
+                self._odd_column(name, part)
+                cell = None
+            cells.append(cell.tolist() if hasattr(cell, "tolist") else cell)
         return cells if len(cells) == n else self._fitted(name, cells, n)
 
     def _fitted(self, name: str, cells: list[Any], n: int) -> list[Any]:
