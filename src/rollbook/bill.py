@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from rollbook.errors import LoggingFailed, RollbookWarning
 from rollbook.foreign import is_foreign
 
@@ -31,7 +33,7 @@ class Bill:
       remarks: cause -> how often, of what was said and cost nothing; not among `counts`.
     """
 
-    __slots__ = ("_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
+    __slots__ = ("_held", "_holding", "_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
 
     def __init__(
         self,
@@ -47,12 +49,14 @@ class Bill:
         self.strict = strict
         self._to, self._who, self._tell = to, who, tell
         self._said: dict[str, set[str]] = {}
+        self._holding: set[int] = set()
+        self._held: list[LoggingFailed] = []
 
     def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
         """Add n under `cause`; warn with `message` the first time, for each `name` anew (ten names a cause).
 
         Raises:
-          LoggingFailed: under strict=True, if there is a message.
+          LoggingFailed: under strict=True, if there is a message; inside of `whole` it waits.
         """
         self.counts[cause] = self.counts.get(cause, 0) + n
         if name:
@@ -65,7 +69,11 @@ class Bill:
         if not message:
             return
         if self.strict:
-            raise LoggingFailed(f"{message} [{cause}]")
+            failure = LoggingFailed(f"{message} [{cause}]")
+            if get_ident() not in self._holding:
+                raise failure
+            self._held.append(failure)
+            return
         self._say_once(cause, message, name)
 
     __call__ = count
@@ -78,6 +86,26 @@ class Bill:
     def say(self, cause: str, message: str) -> None:
         """Count one under `cause`, and say `message` the first time."""
         self.count(cause, message=message)
+
+    def whole(self, work: Callable[..., object], *arguments: object) -> None:
+        """Do `work` to its end: what strict=True would raise in its midst waits for `raise_held`."""
+        outermost = get_ident() not in self._holding
+        self._holding.add(get_ident())
+        try:
+            work(*arguments)
+        finally:
+            if outermost:
+                self._holding.discard(get_ident())
+
+    def raise_held(self) -> None:
+        """Raise the first of what waited.
+
+        Raises:
+          LoggingFailed: something did.
+        """
+        held, self._held = self._held, []
+        if held:
+            raise held[0]
 
     def guard(self, cause: str, what: str, work: Callable[..., object], *arguments: object) -> Any:
         """Do `work` and return its result; what it raises is counted under `cause` and said once ("<what> failed: …").

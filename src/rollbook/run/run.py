@@ -572,7 +572,14 @@ class Run(Scope):
 
         Args:
           status: finished, killed or crashed.
+        Raises:
+          LoggingFailed: strict=True only, when the run has ended: the first of what went wrong on the way.
         """
+        bill = self.writer.bill
+        bill.whole(self._finish, status)
+        bill.raise_held()
+
+    def _finish(self, status: str) -> None:
         while self.status == "running" and self._last_words:
             asked_in, work = self._last_words.pop()
             if asked_in == os.getpid():

@@ -65,7 +65,10 @@ class Ticker(threading.Thread):
         return pause if pause >= self._seconds / 2 else pause + self._seconds
 
     def tick(self, final: bool = False) -> None:
-        """One round. What goes wrong is counted; it never ends the thread."""
+        """One round. What goes wrong is counted; it never ends the thread. A strict run hears of it from `finish`."""
+        self._run.writer.bill.whole(self._round, final)
+
+    def _round(self, final: bool) -> None:
         run = self._run
         for work in (
             run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run.hear_of_sinks,
