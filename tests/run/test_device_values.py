@@ -14,7 +14,7 @@ from rollbook.errors import LoggingFailed, RollbookWarning
 
 
 class OnDevice:
-    """An array on a device as torch's offer it: `detach`, `clone`, `cpu`, and no numpy before it has come to the host."""
+    """An array on a device, as torch offers them: `detach`, `clone`, `cpu`, and no numpy before it is on the host."""
 
     def __init__(self, content: Any, dtype: str, fails: str = "", host: bool = False) -> None:
         self.content, self.dtype, self.fails = np.asarray(content), dtype, fails

@@ -10,6 +10,8 @@ from rollbook.adapters.lightzero.collecting import _classes
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
+from rollbook.bill import Bill
+from rollbook.files import read_json, write_json
 from rollbook.values import scalar_of
 
 __all__ = ["EvaluatorBridge", "evaluator_classes"]
@@ -38,7 +40,10 @@ class EvaluatorBridge:
         self._experiment, self._learner = experiment, learner
         self._save_evaluated, self._keep = save_evaluated, keep_evaluated
         self._logs: dict[str, EvaluatorLog] = {}
-        self._saved: list[str] = []  # ids of checkpoints of evaluations, oldest first
+        # Ids of the checkpoints of evaluations, oldest first, over all lives of the run.
+        self._memory = experiment.folder / "ckpt" / ".evaluated.json"
+        ids = read_json(self._memory).get("ids")
+        self._saved = [str(identity) for identity in ids] if isinstance(ids, list) else []
 
     def log(self, evaluator: Any) -> EvaluatorLog:
         """The log of an evaluator."""
@@ -96,6 +101,8 @@ class EvaluatorBridge:
         if surplus:
             gone = self._experiment.run.checkpoints.retire(surplus)
             self._saved = [identity for identity in self._saved if identity not in gone]
+        guard = Bill(to=self._experiment.run).guard
+        guard("lightzero_evaluator", "the list of evaluated models", write_json, self._memory, {"ids": self._saved})
         return checkpoint
 
 
