@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -328,6 +329,31 @@ def test_sealing_that_fails_is_said_once_tried_again_and_ends_nothing(make_run: 
     assert run.keeper_log().count("sealing ended with status 1") == 1
     assert keeper.phase == "done"
     assert [line["i"] for line in run.lines()] == [1.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="elsewhere the keeper looks more often instead")
+def test_a_keeper_sleeps_until_the_child_that_seals_has_ended(make_run: Any, make_keeper: Any) -> None:
+    run = make_run()
+    run.log()({"i": 1.0})
+    run.writer.close()
+    go = run.folder / "go"
+    os.mkfifo(go)
+    keeper = make_keeper(run, seal_command=(sys.executable, "-I", "-S", "-c", f"open({str(go)!r}).read()"))
+    looks = []
+
+    def wait_for(pause: float, descriptors: list[int]) -> None:
+        looks.append(pause)
+        if keeper._sealing.busy:
+            with open(go, "w"):  # the child may end
+                pass
+            assert pause >= 0.25
+            poller = select.poll()
+            for descriptor in descriptors:
+                poller.register(descriptor, select.POLLIN)
+            assert poller.poll(60_000), "its end wakes the keeper"
+
+    assert keeper.run(wait_for) == "done"
+    assert len([pause for pause in looks if pause >= 0.25]) == 1, "and it is looked for no second time"
 
 
 def test_after_a_reboot_what_went_before_is_sealed_before_its_durable_marks_are_replaced(

@@ -74,6 +74,7 @@ class Child(ABC):
         self._run_folder, self._clock, self._say = run_folder, clock, say
         self._command = list(command) if command is not None else command_of(self.module)
         self._process: subprocess.Popen[bytes] | None = None
+        self._fd = -1
         self._not_before = -1e9
         self.was_final = False
         self.failures = 0
@@ -82,6 +83,10 @@ class Child(ABC):
     def busy(self) -> bool:
         """A child is at work."""
         return self._process is not None
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when the child ends; -1 where there is none."""
+        return self._fd
 
     def may_start(self) -> bool:
         """No child is at work, and the last one did not fail a moment ago."""
@@ -131,6 +136,8 @@ class Child(ABC):
                 raise
             self._failed(f"the {self.work} process cannot be started: {err}")
             return
+        with tolerating(OSError, AttributeError):  # an old kernel or another system: then one has to look
+            self._fd = os.pidfd_open(self._process.pid)
         type(self).at_work += 1
         self.was_final = final
         if not final:  # somebody may be waiting for the last one
@@ -138,6 +145,9 @@ class Child(ABC):
 
     def _let_go(self) -> None:
         self._process = None
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
         type(self).at_work -= 1
 
     def _failed(self, words: str) -> None:
