@@ -130,8 +130,8 @@ GROUPS: dict[str, Group] = {
         torch=False,
         modules=("minari", "h5py", "pettingzoo", "mpe2", "gymnasium"),
     ),
-    # LeRobot asks for a torch and a torchvision of before. Only the Python part of torchvision is needed. What it writes
-    # itself holds arrays of one element where numbers are asked for, which numpy 2.4 no longer takes.
+    # LeRobot asks for a torch and a torchvision of before. Only the Python part of torchvision is needed. Where numbers
+    # are asked for it writes arrays of one element, which numpy 2.4 no longer takes.
     "lerobot": Group(
         packages=("lerobot==0.4.4", "gymnasium>=1.2"),
         overrides=("torchvision==0.28.0", "numpy<2.4"),
