@@ -70,6 +70,27 @@ def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, se
     assert page.errors == []
 
 
+def test_after_a_click_on_a_chart_letters_are_shortcuts_and_esc_gives_the_hand_back_to_it(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded)).drawn(2)
+    field = page.tab.locator("#find-key")
+    field.fill("return|loss")
+    page.settled()
+    chart = page.tab.locator(".plotarea").first
+    box = chart.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    page.tab.locator("#cause .causehead h2").wait_for()
+    page.tab.keyboard.press("?")
+    page.tab.locator("dialog[open]").wait_for()
+    page.tab.keyboard.press("Escape")
+    page.tab.keyboard.press("Escape")
+    page.tab.locator("#cause").wait_for(state="detached")
+    assert field.input_value() == "return|loss"
+    page.tab.wait_for_function("() => document.activeElement.classList.contains('plotarea')")
+    assert page.errors == []
+
+
 def test_the_charts_beside_a_cause_show_its_run_also_when_another_one_is_chosen(
     page: Any, serve: Any, recorded: Path
 ) -> None:

@@ -1,7 +1,7 @@
 /** What happened there? Everything near one step of one run: left the keys that left their range, right a drawer. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Cause as Found } from "../../api/names.ts";
 import { count, seconds, value } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
@@ -34,12 +34,23 @@ async function step(point: Point, by: 1 | -1): Promise<void> {
   if (typeof at === "number") sayCause({ ...point, at }, false);
 }
 
+function giveBack(before: HTMLElement | null, key: string, frames = 30): void {
+  requestAnimationFrame(() => {
+    const chart = before?.isConnected && before !== document.body ? before : document.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"] .plotarea`);
+    if (chart) chart.focus({ preventScroll: true });
+    else if (frames > 0) giveBack(before, key, frames - 1);
+  });
+}
+
 export function Cause() {
   const point = cause.value;
+  const key = useRef("");
+  if (point) key.current = point.key;
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     document.getElementById("cause")?.focus();
-    return () => before?.focus?.();
+    // The charts of the page are made anew when the drawer closes: the hand goes back to the one of that key.
+    return () => giveBack(before, key.current);
   }, []);
   const answer = useAnswer(point && `${point.run} ${point.x} ${point.at} ${point.key} ${window.value}`, () => {
     return causeOf(point as Point, window.value);
