@@ -116,6 +116,25 @@ def test_the_charts_beside_a_cause_show_its_run_also_when_another_one_is_chosen(
     assert page.errors == []
 
 
+def test_every_chart_of_the_registry_can_be_chosen_and_stands_in_the_link(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded)).drawn(2).settled()
+    page.tab.locator("#pick-y").click()
+    page.tab.get_by_role("menuitemradio", name="last values").click()
+    values = page.tab.locator(".plotarea.ends").first.locator("button")
+    values.first.wait_for()
+    assert "draw=ends" in page.tab.url
+    page.settled()
+    assert values.count() == 2  # a dot a group, the better one first
+    numbers = [float(text) for text in values.locator("b").all_inner_texts()]
+    assert numbers == sorted(numbers, reverse=True)
+    page.tab.keyboard.press("Escape")
+    values.first.click()
+    page.tab.locator("#cause .causehead h2").wait_for()
+    assert page.errors == []
+
+
 def test_zooming_asks_for_rows_and_not_for_the_table_of_runs_again(page: Any, serve: Any, recorded: Path) -> None:
     page.open(serve(recorded), "#/runs").drawn(3).settled()
     asked: list[str] = []

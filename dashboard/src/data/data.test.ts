@@ -4,6 +4,7 @@ import { nextColor, toggle } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
 import { pattern, sections, telling, tellingFew } from "./keys.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
+import { endOf } from "./lines.ts";
 import { cuts, yRange } from "./range.ts";
 import { smooth } from "./smooth.ts";
 import * as ticks from "./ticks.ts";
@@ -166,4 +167,13 @@ test("a curve whose interval is not known has the range of its own values", () =
   const nan = new Float32Array(3).fill(NaN);
   const range = yRange([{ ...line([1, 2, 3]), low: nan, high: nan }], 0, 3, { robust: true, log: false });
   expect(range?.high).toBeGreaterThanOrEqual(3);
+});
+
+test("a line ends at its last value that is one, up to where one looks, with the interval of a group", () => {
+  const run = { ...line([1, 2, NaN, 4, NaN]), id: "a", name: "a", color: 1, envelope: true };
+  expect(endOf(run, Infinity)).toEqual({ x: 3, value: 4, low: 4, high: 4 });
+  expect(endOf(run, 2)).toEqual({ x: 1, value: 2, low: 2, high: 2 });
+  const group = { ...run, envelope: false, low: Float32Array.from([0, 1, 2, 3, NaN]), high: Float32Array.from([2, 3, 4, NaN, NaN]) };
+  expect(endOf(group, Infinity)).toEqual({ x: 3, value: 4, low: 3, high: 4 });
+  expect(endOf({ ...run, y: Float32Array.from([NaN, NaN, NaN, NaN, NaN]) }, Infinity)).toBeNull();
 });

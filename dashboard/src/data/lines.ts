@@ -66,3 +66,14 @@ export function valueAt(line: Line, x: number): { value: number; index: number }
   if (line.seeds && !Number.isFinite(value)) return null; // no seed stands here
   return { value, index };
 }
+
+/** The last finite value of a line up to `until`, and the interval of a group there; null where there is none. */
+export function endOf(line: Line, until: number): { x: number; value: number; low: number; high: number } | null {
+  for (let i = line.x.length - 1; i >= 0; i--) {
+    const [x, value] = [line.x[i] as number, (line.smooth ?? line.y)[i] as number];
+    if (x > until || !Number.isFinite(value)) continue;
+    const [low, high] = line.envelope ? [value, value] : [line.low?.[i] ?? value, line.high?.[i] ?? value];
+    return { x, value, low: Number.isFinite(low) ? low : value, high: Number.isFinite(high) ? high : value };
+  }
+  return null;
+}

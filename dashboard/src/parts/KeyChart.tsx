@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useContext, useEffect, useRef } from "preact/hooks";
-import { Chart } from "../charts/Chart.tsx";
+import { kindNamed } from "../charts/registry.ts";
 import type { Line, Mark } from "../charts/model.ts";
 import type { Plot } from "../charts/plot.ts";
 import { split } from "../data/keys.ts";
@@ -53,7 +53,8 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   });
   const { scope, name: short } = split(name);
   const { errors, waiting, span, preliminary } = state.value;
-  const { xLog, yLog, robust } = look.value;
+  const { xLog, yLog, robust, draw } = look.value;
+  const { Draw } = kindNamed(draw);
   const note =
     errors.length > 0 ? (
       <div class="chartnote">{errors.slice(0, 2).map(({ name: who, error }) => <Failure key={who} error={error} again={() => feed.again()} />)}</div>
@@ -62,7 +63,7 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
     ) : null;
   return (
     <div ref={holder} class={`slot${big === true ? " big" : ""}`} data-key={name}>
-      <Chart
+      <Draw
         hub={hub} title={short} scope={scope} soft={preliminary ? "finer band on its way" : soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
         xKind={kindOf(desk.axis.value)} xName={desk.axisName.value} big={big ?? false} note={note}
         onForesee={(line: Line, x: number) => desk.foresee?.(line, x, name)}

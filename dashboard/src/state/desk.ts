@@ -11,6 +11,8 @@ export interface Look {
   xLog: boolean;
   yLog: boolean;
   robust: boolean;
+  /** Which of `charts/registry.ts`. */
+  draw: string;
 }
 
 export interface Desk {
@@ -39,7 +41,7 @@ export function runOf(entities: readonly Entity[], line: Line): { entity: Entity
   return entity && run !== undefined ? { entity, run } : null;
 }
 
-const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true };
+const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw: "curves" };
 
 let made = 0;
 

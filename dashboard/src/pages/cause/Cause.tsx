@@ -132,7 +132,7 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
   const name = found ? `${found.name}${found.seed === null ? "" : `, seed ${found.seed}`}` : point.run;
   const desk = useMemo(() => deskOf(point.run, name, point.x, axisName.peek() === "" ? point.x : axisName.peek(), {
     marks,
-    look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false }),
+    look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false, draw: "curves" }),
     pick: (line, x, key) => { if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false); },
   }), [point.run, point.x, name]);
   const near = found?.window ?? 0;

@@ -9,7 +9,7 @@ import { hear } from "../../state/live.ts";
 import { entities } from "../runs/table.ts";
 
 /** A verdict hides nothing: no value is cut off. */
-const EVERYTHING: Look = { smoothing: 0, xLog: false, yLog: false, robust: false };
+const EVERYTHING: Look = { smoothing: 0, xLog: false, yLog: false, robust: false, draw: "curves" };
 
 export function Curves({ of, axis, statistic, parted }: { of: string; axis: string; statistic: string; parted: NonNullable<CompareAnswer["parted"]> }) {
   const chosen = entities.value;

@@ -1,6 +1,7 @@
 /** How all charts are drawn: the x-axis, groups, smoothing, y. */
 
 import { useRef } from "preact/hooks";
+import { CHARTS, kindNamed } from "../../charts/registry.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
 import { axis, axisName, hub, keys } from "./charts.ts";
@@ -25,9 +26,13 @@ export function Controls() {
         )}
       </Menu>
       <Smoothing />
-      <Menu id="pick-y" what="y" class="btn hide-s" label={<b>{view.yLog.value ? "log, " : ""}{view.withOutliers.value ? "all values" : "without outliers"}</b>}>
+      <Menu id="pick-y" what="y" class="btn hide-s" label={<b>{view.draw.value === "curves" ? "" : `${kindNamed(view.draw.value).name}, `}{view.yLog.value ? "log, " : ""}{view.withOutliers.value ? "all values" : "without outliers"}</b>}>
         {() => (
           <>
+            {Object.entries(CHARTS).map(([id, kind]) => (
+              <Choice key={id} chosen={kindNamed(view.draw.value) === kind} soft={kind.soft} onChoose={() => say({ draw: id === "curves" ? "" : id })}>{kind.name}</Choice>
+            ))}
+            <hr />
             <Choice chosen={!view.withOutliers.value} soft="what is cut is marked" onChoose={() => say({ all: view.withOutliers.value ? "" : "1" })}>without outliers</Choice>
             <Choice chosen={view.yLog.value} onChoose={() => say({ ylog: view.yLog.value ? "" : "1" })}>log scale</Choice>
           </>

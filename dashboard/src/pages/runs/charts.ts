@@ -64,7 +64,7 @@ async function askKeys(runs: string[]): Promise<void> {
 export const desk: Desk = {
   id: 0,
   hub, feed, entities, axis, axisName, marks,
-  look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value })),
+  look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value, draw: view.draw.value })),
   foresee: (line, x, key) => {
     const hit = runOf(entities.peek(), line);
     if (!hit) return;

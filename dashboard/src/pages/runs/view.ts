@@ -35,6 +35,7 @@ export const smoothing = computed(() => Math.max(0, Math.min(0.999, Number(word(
 export const xLog = computed(() => word("xlog").value === "1");
 export const yLog = computed(() => word("ylog").value === "1");
 export const withOutliers = computed(() => word("all").value === "1");
+export const draw = word("draw", "curves");
 export const ghosts = computed(() => word("ghosts", "1").value === "1");
 export const marksShown = computed(() => word("marks", "1").value === "1");
 export const keyFilter = word("k");
@@ -75,4 +76,4 @@ export function toggled(items: readonly string[], item: string): string {
 }
 
 /** The words that a board keeps; where one stands (an open drawer, the search) is not part of it. */
-export const BOARD_WORDS = ["f", "g", "sort", "cols", "show", "top", "x", "as", "s", "xlog", "ylog", "all", "ghosts", "marks", "k", "pin", "shut", "full", "z"];
+export const BOARD_WORDS = ["f", "g", "sort", "cols", "show", "top", "x", "as", "s", "xlog", "ylog", "all", "draw", "ghosts", "marks", "k", "pin", "shut", "full", "z"];

@@ -1,0 +1,19 @@
+/** How a key can be drawn: a component that takes `ChartProps`, and one line here. The first is what nobody has to choose. */
+
+import type { ComponentType } from "preact";
+import { Chart, type ChartProps } from "./Chart.tsx";
+import { Ends } from "./Ends.tsx";
+
+export interface ChartKind {
+  name: string;
+  /** What it shows, beside its name in the menu. */
+  soft: string;
+  Draw: ComponentType<ChartProps>;
+}
+
+export const CHARTS: Record<string, ChartKind> = {
+  curves: { name: "curves", soft: "over the x-axis", Draw: Chart },
+  ends: { name: "last values", soft: "side by side", Draw: Ends },
+};
+
+export const kindNamed = (name: string): ChartKind => (Object.hasOwn(CHARTS, name) ? CHARTS[name] : CHARTS["curves"]) as ChartKind;
