@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["read_json", "read_regular", "replacing", "sync_folder", "try_lock", "write_json"]
+__all__ = ["read_json", "read_regular", "remove", "replacing", "sync_folder", "try_lock", "write_json"]
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
@@ -46,6 +46,12 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a file, if it is there and may be removed."""
+    with tolerating(OSError):
+        os.unlink(path)
 
 
 @contextmanager

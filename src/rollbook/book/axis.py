@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.hosts import Host
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
@@ -17,8 +16,6 @@ from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
 __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
-
-NDArray = npt.NDArray[Any]
 
 
 class OtherHosts:

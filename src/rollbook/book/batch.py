@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.book.context import Context
 from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
@@ -19,7 +18,6 @@ from rollbook.storage.columns import to_numpy
 
 __all__ = ["batch"]
 
-NDArray = npt.NDArray[Any]
 
 _FEW_ROWS = 1 << 18
 """Up to this many rows, all keys come from one table; longer series cost their points each, see `envelope`."""

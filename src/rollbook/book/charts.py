@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook.book.asked import ChartTables
 from rollbook.book.series import Series
@@ -18,7 +17,6 @@ from rollbook.plots._registry import chart_named, options_of
 
 __all__ = ["picture_of"]
 
-NDArray = npt.NDArray[Any]
 
 _POINTS = 1000
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.book.context import Context, counts
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Piece, Pieces
@@ -23,7 +23,6 @@ from rollbook.storage.pyramid import Pyramid, bucket_rows, pyramid_path
 
 __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
-NDArray = npt.NDArray[Any]
 
 _BUCKETS_A_POINT = 4
 _RAW_ROWS = 1 << 20

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.pieces import Piece, Pieces
-from rollbook.storage.columns import TIME, from_numpy, join_tables, plain_text, take_table, time_array, to_numpy
+from rollbook.storage.columns import (
+    TIME,
+    from_numpy,
+    join_tables,
+    take_table,
+    time_array,
+    to_numpy,
+    without_dictionaries,
+)
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
 
@@ -20,7 +28,6 @@ __all__ = ["IDENTITY", "Wide", "Within", "all_keys", "chosen", "identity", "join
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that say which row a row is; kept inside and shown by `Book.table`."""
 
-NDArray = npt.NDArray[Any]
 
 Within: TypeAlias = Sequence[tuple[str, float, float]]
 """(column, low, high): rows with low <= column < high matter; times in unix ns."""
@@ -248,10 +255,7 @@ def joined(wides: list[Wide], keys: Sequence[str], clocks: tuple[str, ...]) -> t
         kind = TIME if name == "time" else pa.int64() if name in clocks else pa.float64()
         table = table.append_column(name, pa.chunked_array([pa.nulls(table.num_rows, kind)], kind))
     rest = [name for name in table.column_names if name not in names]
-    table = table.select([*names, *rest])
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    table = without_dictionaries(table.select([*names, *rest]))
     attempts = [
         wide.attempt if isinstance(wide.attempt, np.ndarray) else np.full(wide.table.num_rows, wide.attempt)
         for wide in wides

@@ -6,12 +6,11 @@ Of a table of many rows the clock alone is read first, and then the blocks in wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity
 from rollbook.book.pieces import Piece, Pieces
@@ -21,7 +20,6 @@ from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, s
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 
-NDArray = npt.NDArray[Any]
 
 _MANY_ROWS = 20_000
 """Tables of fewer rows are read whole."""

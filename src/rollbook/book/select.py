@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.axis import OtherHosts, in_order, place
 from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, all_keys, joined, wide_metrics
@@ -18,8 +18,6 @@ from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.storage.columns import cast, from_numpy, take_table, to_numpy
 
 __all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
-
-NDArray = npt.NDArray[Any]
 
 
 def select_metrics(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from rollbook.array_types import NDArray
 
 __all__ = ["Buckets", "Series", "raw_series", "reduce_points", "reduced_rows", "stretches"]
-
-NDArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import Floats, NDArray
 from rollbook.book.asked import ChartTables
 from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
@@ -19,8 +18,6 @@ __all__ = [
     "column", "episodes", "histograms", "marks_along", "moments", "novelty", "rewards", "stages", "timeline",
 ]  # fmt: skip
 
-NDArray = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 _STRETCHES = 120
 _WHOLE = ""

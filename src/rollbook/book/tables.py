@@ -6,22 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.axis import in_order
 from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.describe import histogram_of
-from rollbook.storage.columns import TIME, any_column, join_tables, plain_text, take_table
+from rollbook.storage.columns import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import RESERVED
 from rollbook.tables import table_of
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 
-NDArray = npt.NDArray[Any]
 
 _TEXT, _NUMBER, _INT, _BOOL = pa.string(), pa.float64(), pa.int64(), pa.bool_()
 
@@ -104,10 +103,7 @@ def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
     names = set(table.column_names)
     known = [c for c in clocks if c in names and table[c].null_count < table.num_rows]
     values = [n for n in table.column_names if n != "time" and n not in clocks and n not in IDENTITY]
-    table = table.select(["time", *known, *[n for n in IDENTITY if n in names], *values])
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    table = without_dictionaries(table.select(["time", *known, *[n for n in IDENTITY if n in names], *values]))
     taken = {*table.column_names}
     spelled = {f"value/{name}": name for name in (*RESERVED, *clocks) if name not in taken}
     return table.rename_columns([spelled.get(name, name) for name in table.column_names])

@@ -11,15 +11,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.errors import BadInput
 from rollbook.storage.columns import to_numpy
 
 __all__ = ["as_space", "column_cells", "from_json", "is_ragged", "join_cells", "leaves_of", "stacked", "tree_of"]
 
-NDArray = npt.NDArray[Any]
 Cells = NDArray | list[Any]
 """One value per row: an array whose first axis is the rows, or a list where they have no common shape."""
 

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.datasets._cells import Cells, column_cells, from_json, stacked
 from rollbook.storage.columns import from_numpy, to_numpy
 
 __all__ = ["Column", "Group", "Places", "cut", "joined", "words_of"]
 
-NDArray = npt.NDArray[Any]
 _NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "scope", "at", "episode_id", "agent", "t"))
 
 

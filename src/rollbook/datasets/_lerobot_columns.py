@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.capture.episodes.infos import is_picture
 from rollbook.capture.episodes.spaces import describe, space_from
 from rollbook.datasets._arrow import fixed_lists, to_cells
@@ -24,7 +24,6 @@ from rollbook.storage.columns import from_numpy, strings
 
 __all__ = ["COUNTED", "Column", "Origin", "columns_of", "counted", "frame_features", "lists", "trajectory_of"]
 
-NDArray = npt.NDArray[Any]
 
 COUNTED = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64",
            "task_index": "int64"}  # fmt: skip

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from rollbook.array_types import Floats
 from rollbook.datasets._lerobot_columns import Column
 
 __all__ = ["QUANTILES", "Stats", "episode_stats", "pooled"]
 
-Floats = npt.NDArray[np.float64]
 Stats = dict[str, Floats]
 """By name (min, max, mean, std, q01, …): [episodes, *shape]; count: [episodes, 1]."""
 

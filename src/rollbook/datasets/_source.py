@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.metrics import chosen, identity
 from rollbook.book.pieces import Piece
 from rollbook.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["StepSource", "Trajectory"]
 
-NDArray = npt.NDArray[Any]
 _IDENTITY = ("attempt", "writer", "lane", "scope", "at")
 
 

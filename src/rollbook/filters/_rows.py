@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rollbook.protocols import Row
-from rollbook.values.known import KINDS, kind_of
+from rollbook.values.known import KINDS, kind_as_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,18 +21,8 @@ def value_to_json(value: Value) -> Any:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
-    known = kind_of(value)
-    if known is None:
-        return value
-    word, kind = known
-    fields = kind.fields(value).items()
-    return {
-        "kind": word,
-        **{
-            name: [value_to_json(cell) for cell in cells] if isinstance(cells, list) else value_to_json(cells)
-            for name, cells in fields
-        },
-    }
+    data = kind_as_json(value, value_to_json)
+    return value if data is None else data
 
 
 def value_from_json(data: object) -> Any:

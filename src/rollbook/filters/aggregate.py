@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rollbook.describe import Blocks, Pile, new_buffer
@@ -11,6 +10,7 @@ from rollbook.filters._base import Filter, is_number, with_values
 from rollbook.filters._rows import row_from_json, row_to_json, value_from_json, value_to_json
 from rollbook.filters.keys import pattern
 from rollbook.protocols import Row
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Aggregate(Filter):
             if matches and is_number(value):
                 if not isinstance(pile, Pile):
                     pile = self._piles[key] = Pile()
-                pile.add(_as_float(value))
+                pile.add(as_float(value))
             else:
                 self._piles[key] = _Last(value)
         return ()
@@ -170,10 +170,3 @@ def _from_json(data: Mapping[str, Any]) -> Pile | _Last:
     pile = Pile(folded=folded)
     pile.fresh.extend(value_from_json(value) for value in data.get("fresh", ()))
     return pile
-
-
-def _as_float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond the floats
-        return math.inf if value > 0 else -math.inf

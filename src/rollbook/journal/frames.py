@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.values.arrays import host_array, with_known_numbers
 
 TYPE_CHECKING = False
@@ -198,12 +198,9 @@ def _item(value: Any) -> Any:
         return [plain.real, plain.imag] if type(plain) is complex else plain
     if hasattr(plain, "isoformat"):
         return plain.isoformat()
-    try:
+    with tolerating(TypeError, ValueError):
         return float(plain)  # numpy.longdouble is its own item()
-    except (TypeError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
-        return value
+    return value
 
 
 def _host_array(value: object) -> Any:

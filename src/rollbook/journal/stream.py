@@ -8,7 +8,7 @@ import os
 import struct
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.files import pread
@@ -335,8 +335,5 @@ def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
 
 
 def _unlink(path: str) -> None:
-    try:
+    with tolerating(OSError):
         os.unlink(path)
-    except OSError as err:
-        if is_foreign(err):
-            raise

@@ -16,7 +16,7 @@ import time
 
 from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import host_name, identity, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
@@ -580,13 +580,9 @@ class Keeper:
     def _note(self, _cause: str, words: str) -> None:
         """A line in data/keeper/log."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
-        try:
-            with open(os.path.join(self._own_folder, "log"), "a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(line)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return
+        path = os.path.join(self._own_folder, "log")
+        with tolerating(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(line)
 
 
 def wait(seconds: float, descriptors: list[int]) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rollbook.array_types import Floats
 from rollbook.plots._paint import measure
-from rollbook.plots._shapes import Floats, Line, Panel, short
+from rollbook.plots._shapes import Line, Panel, short
 
 __all__ = ["GLYPHS", "panel_in_characters", "panels_in_characters"]
 

@@ -11,14 +11,13 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.plots._shapes import Mark, short, thinned
 from rollbook.plots._style import Style
 
 __all__ = ["Paint", "below", "measure"]
 
-NDArray = npt.NDArray[Any]
 
 _MOST_IN_LEGEND = 60
 _MOST_MARKS = 400

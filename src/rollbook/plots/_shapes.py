@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rollbook.array_types import Floats, NDArray
 from rollbook.texts import printable
 
 __all__ = [
     "Bars", "Cells", "Dots", "Line", "Mark", "Panel", "Spans", "Stack", "Threads", "Trace", "short", "thinned",
 ]  # fmt: skip
-
-Floats = npt.NDArray[np.float64]
-NDArray = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,16 +8,14 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.plots._shapes import short, thinned
 
 __all__ = ["card", "grid", "sentences", "spark"]
 
-NDArray = npt.NDArray[Any]
 _COLOURS = (
     "#5b71f7",
     "#b87a1e",

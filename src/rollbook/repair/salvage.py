@@ -10,12 +10,11 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import read_json
 from rollbook.journal import format as layout
@@ -34,8 +33,6 @@ __all__ = ["rescue", "whole_frames"]
 _MOST_BYTES = 1 << 30
 _DONE = ".searched"
 _SHARED = ("writer", "attempt", "lane", "stream", "table", "scope", "at", "types")
-
-NDArray = npt.NDArray[Any]
 
 
 def rescue(run: str) -> list[str]:

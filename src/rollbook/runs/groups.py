@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook import compare, files
+from rollbook.array_types import NDArray
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.runs.fields import check_field, value_at
@@ -19,7 +19,6 @@ from rollbook.runs.results import placed_scores_of, taken_of
 __all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of"]
 
 Row = Mapping[str, Any]
-NDArray = npt.NDArray[Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")
 
 

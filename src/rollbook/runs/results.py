@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.aliases import lower_is_better
+from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
@@ -22,7 +22,6 @@ from rollbook.storage.columns import constant, floats, join_tables
 
 __all__ = ["Score", "metrics_of", "placed_scores_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
 
-NDArray = npt.NDArray[Any]
 Row: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 Score: TypeAlias = Callable[[NDArray, NDArray], float]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.scan import scan_of_table
 from rollbook.book.sql import Database
@@ -22,7 +22,6 @@ from rollbook.tables import TABLES
 
 __all__ = ["ask"]
 
-NDArray = npt.NDArray[Any]
 
 _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed", "status": "status"}
 

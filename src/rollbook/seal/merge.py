@@ -17,7 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.storage.columns import cast, common_type, constant, from_numpy, join_tables, plain_text, to_numpy
+from rollbook.storage.columns import (
+    cast,
+    common_type,
+    constant,
+    from_numpy,
+    join_tables,
+    to_numpy,
+    without_dictionaries,
+)
 from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import (
@@ -367,7 +375,7 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
         if table == "metrics":
             rows = long_table(rows, part.meta)
         pieces.append(_with_identity(rows, part.meta))
-    whole = join_tables([_plain(piece) for piece in pieces])
+    whole = join_tables([without_dictionaries(piece) for piece in pieces])
     whole = whole.sort_by([("time", "ascending"), ("seq", "ascending")])
     everything = [*former, *parts]
     keys = dict.fromkeys(key for part in everything for key in part.meta["keys"])
@@ -417,14 +425,6 @@ def _with_identity(table: pa.Table, meta: Meta) -> pa.Table:
             table = table.append_column(name, from_numpy(np.full(n, int(meta[name]), dtype=np.int64)))
     if "index" not in table.column_names:
         table = table.append_column("index", from_numpy(np.zeros(n, dtype=np.int64)))
-    return table
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Dictionary columns as text, so that rows can be sorted and joined."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, plain_text(table.column(i)))
     return table
 
 

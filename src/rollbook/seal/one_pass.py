@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.journal.files import names_in, parse_name
 from rollbook.journal.frame_files import FrameFile
@@ -29,7 +29,6 @@ PENDING_SECONDS = 5.0
 """A segment waits this long for values that are still on a device; they are fetched within 2 s, or never."""
 
 T = TypeVar("T")
-NDArray = npt.NDArray[Any]
 
 
 class SealReport:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.errors import Damaged
 from rollbook.journal import format as layout
 from rollbook.journal.files import names_in, open_regular, parse_name, pread
@@ -19,8 +18,6 @@ from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.tabulate import committed_words, segment_table
 
 __all__ = ["SegmentSealing"]
-
-NDArray = npt.NDArray[Any]
 
 
 class SegmentSealing:

@@ -1,8 +1,7 @@
-"""What the sinks of tracking services have in common: configurations as flat, plain values, and numbers as floats."""
+"""What the sinks of tracking services have in common: configurations as flat, plain values."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rollbook.values import flatten, scalar_of
@@ -11,15 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["as_float", "flat_config"]
-
-
-def as_float(value: float) -> float:
-    """The number as a float; integers beyond the floats become infinities."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+__all__ = ["flat_config"]
 
 
 def flat_config(config: Mapping[str, object]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
-from rollbook.values.known import KINDS, kind_of
+from rollbook.values.known import KINDS, kind_as_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,15 +77,5 @@ def _as_json(value: object) -> Any:
         return value
     if isinstance(value, (float, int)):
         return _number(value)
-    special = kind_of(value)
-    if special is not None:
-        word, known = special
-        fields = known.fields(value).items()
-        return {
-            "kind": word,
-            **{
-                name: [_as_json(cell) for cell in cells] if isinstance(cells, list) else _as_json(cells)
-                for name, cells in fields
-            },
-        }
-    return str(value)  # a kind of value that this version does not know
+    data = kind_as_json(value, _as_json)
+    return data if data is not None else str(value)  # a kind of value that this version does not know

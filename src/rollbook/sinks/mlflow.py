@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 from rollbook._optional import need
 from rollbook.sinks._plain import file_name
 from rollbook.sinks._steps import step_of
-from rollbook.sinks._trackers import as_float, flat_config
+from rollbook.sinks._trackers import flat_config
 from rollbook.values import Image, Video
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

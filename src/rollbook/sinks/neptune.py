@@ -12,8 +12,9 @@ from typing import Any
 
 from rollbook._optional import need
 from rollbook.sinks._steps import step_of
-from rollbook.sinks._trackers import as_float, flat_config
+from rollbook.sinks._trackers import flat_config
 from rollbook.values import Image, scalar_of
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

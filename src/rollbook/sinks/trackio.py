@@ -7,8 +7,8 @@ from typing import Any
 
 from rollbook._optional import need
 from rollbook.sinks._steps import step_of
-from rollbook.sinks._trackers import as_float
 from rollbook.values import Image
+from rollbook.values.scalars import as_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

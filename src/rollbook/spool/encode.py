@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.files import read_regular, write_json
+from rollbook.files import read_json, read_regular, remove, write_json
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.spool.picture_files import FILM_FORMATS, write_picture
 
@@ -90,8 +90,8 @@ def encode_spooled(
             ledger["encoded"] += 1
             if problem:
                 _complain(ledger, name, problem)
-            _unlink(f"{stem}.json")
-            _unlink(f"{stem}.raw")
+            remove(f"{stem}.json")
+            remove(f"{stem}.raw")
         except FileNotFoundError as err:
             if is_foreign(err):
                 raise
@@ -122,14 +122,8 @@ def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) 
 
 def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
     """keep_files and keep_bytes as the run says them; a bound that it leaves open is missing."""
-    try:
-        with open(os.path.join(run_folder, SPOOL, _BOUNDS), encoding="utf-8") as file:
-            bounds = json.load(file)
-    except (OSError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
-        return {}
-    said = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")} if isinstance(bounds, dict) else {}
+    bounds = read_json(os.path.join(run_folder, SPOOL, _BOUNDS))
+    said = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")}
     return {name: value for name, value in said.items() if type(value) is int and value >= 1}
 
 
@@ -139,15 +133,7 @@ def read_ledger(run_folder: str | os.PathLike[str]) -> dict[str, Any]:
         "files": 0, "bytes": 0, "encoded": 0, "evicted": 0, "evicted_bytes": 0, "failed": 0, "errors": [], "waiting": 0,
         "keep_files": KEEP_FILES, "keep_bytes": KEEP_BYTES,
     }  # fmt: skip
-    try:
-        with open(os.path.join(run_folder, SPOOL, _LEDGER), encoding="utf-8") as file:
-            ledger = json.load(file)
-    except (OSError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
-        return empty
-    if not isinstance(ledger, dict):
-        return empty
+    ledger = read_json(os.path.join(run_folder, SPOOL, _LEDGER))
     return {name: ledger[name] if type(ledger.get(name)) is type(value) else value for name, value in empty.items()}
 
 
@@ -227,7 +213,7 @@ def _evict(folder: str, ledger: dict[str, Any], keep_files: int, keep_bytes: int
             files, kept_bytes = files + 1, kept_bytes + size
             continue
         keep_files = files  # everything older goes too, even if it were small enough
-        _unlink(os.path.join(folder, "media", name))
+        remove(os.path.join(folder, "media", name))
         ledger["evicted"] += 1
         ledger["evicted_bytes"] += size
     ledger["files"], ledger["bytes"] = files, kept_bytes
@@ -263,13 +249,8 @@ def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
     _complain(ledger, os.path.basename(stem), f"{type(err).__name__}: {err}")
     with tolerating(OSError):
         os.replace(f"{stem}.json", f"{stem}.bad")
-    _unlink(f"{stem}.raw")
+    remove(f"{stem}.raw")
 
 
 def _complain(ledger: dict[str, Any], name: str, problem: str) -> None:
     ledger["errors"] = [*ledger["errors"], f"{name}: {problem}"[:500]][-5:]
-
-
-def _unlink(path: str) -> None:
-    with tolerating(OSError):
-        os.unlink(path)

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 
@@ -42,6 +42,7 @@ __all__ = [
     "take_table",
     "time_array",
     "to_numpy",
+    "without_dictionaries",
 ]
 
 TIME = pa.timestamp("ns", tz="UTC")
@@ -49,8 +50,6 @@ TIME = pa.timestamp("ns", tz="UTC")
 
 JSON_FIELD = {b"rollbook": b"json"}
 """Field metadata of text columns that hold JSON because their values have no common type."""
-
-NDArray = npt.NDArray[Any]
 
 
 def from_numpy(values: NDArray, valid: NDArray | None = None, type: pa.DataType | None = None) -> pa.Array:
@@ -262,6 +261,14 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A dictionary column as plain text."""
     return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+
+
+def without_dictionaries(table: pa.Table) -> pa.Table:
+    """The table with plain text in place of dictionaries, so that its rows can be sorted, joined and sliced."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, plain_text(table.column(i)))
+    return table
 
 
 def in_microseconds(table: pa.Table) -> pa.Table:

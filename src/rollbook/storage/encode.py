@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.storage.column_order import by_columns
-from rollbook.storage.columns import constant, from_numpy, plain_text, to_numpy
+from rollbook.storage.columns import constant, from_numpy, to_numpy, without_dictionaries
 from rollbook.storage.layout import CONSTANTS, METADATA_KEY, RESERVED, replace_file
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
@@ -201,23 +201,19 @@ def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> Non
     most_rows, most_bytes = group_limits(meta["table"])
     step = max(1, min(most_rows, int(most_bytes / max(1.0, table.nbytes / max(1, table.num_rows)))))
     cut = step < table.num_rows
-    writer = PartWriter(path, _plain(table.slice(0, 0)).schema if cut else table.schema, table, meta, pyramid)
+    writer = PartWriter(
+        path, without_dictionaries(table.slice(0, 0)).schema if cut else table.schema, table, meta, pyramid
+    )
     try:
         for start in range(0, table.num_rows, step):
             rows = table.slice(start, step)
-            writer.write(_plain(rows) if cut else rows)
+            writer.write(
+                without_dictionaries(rows) if cut else rows
+            )  # a slice carries the whole table's into its row group
         writer.finish(meta)
     except BaseException:
         writer.abandon()
         raise
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Without Arrow's dictionaries: a slice of a table carries the whole table's into its row group."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, plain_text(table.column(i)))
-    return table
 
 
 def _is_axis(name: str, schema: pa.Schema) -> bool:

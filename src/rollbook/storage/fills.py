@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 from rollbook.storage.columns import from_numpy
 
 __all__ = ["Fills"]
-
-NDArray = npt.NDArray[Any]
 
 
 class Fills:

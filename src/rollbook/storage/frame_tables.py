@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.clocks import UNKNOWN
 from rollbook.foreign import is_foreign
 from rollbook.journal.frames import RawArray
@@ -20,11 +20,10 @@ from rollbook.journal.writers import WriterInfo
 from rollbook.storage.columns import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import value_name
-from rollbook.storage.tabulate import Meta, as_float, long_cells, seq_range, stored_names, type_codes
+from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
+from rollbook.values.scalars import as_float
 
 __all__ = ["FrameTables", "group_of", "table_of"]
-
-NDArray = npt.NDArray[Any]
 
 
 def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.manifest import Cut, chain
 
 __all__ = ["Attempts", "CheckpointRow", "History"]
 
-NDArray = npt.NDArray[Any]
 
 Attempts: TypeAlias = str | Sequence[int]
 """Which lives of a run to read: "effective", "all", or a list of attempt numbers."""

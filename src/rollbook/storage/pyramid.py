@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.journal.files import open_regular
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.layout import data_folder, replace_file
@@ -38,8 +38,6 @@ _MAGIC = b"RBKPYR1\n"
 _TAIL = struct.Struct("<QII8s")
 _BASE_BITS, _STEP_BITS, _MOST_LEVELS = 8, 2, 8
 _NO_MIN, _NO_MAX = 2**63 - 1, -(2**63)
-
-NDArray = npt.NDArray[Any]
 
 
 def pyramid_path(run: str, table: str, part_name: str) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.clocks import UNKNOWN
-from rollbook.foreign import is_foreign
 from rollbook.journal.format import SegmentHeader
 from rollbook.journal.segments import longest_increase
 from rollbook.storage.columns import (
@@ -27,11 +26,11 @@ from rollbook.storage.columns import (
 )
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import RESERVED, sound_key, value_name
+from rollbook.values.scalars import as_float
 
 __all__ = [
     "LONG_COLUMNS",
     "Meta",
-    "as_float",
     "committed_words",
     "long_cells",
     "long_table",
@@ -53,7 +52,6 @@ LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
 """The columns of a value in long form: its key; d, q, b or z; as float64; exactly, for q and b; as digits, for z."""
 
 _LARGEST_JUMP = 2**40
-NDArray = npt.NDArray[Any]
 
 
 def committed_words(
@@ -254,13 +252,3 @@ def long_table(table: pa.Table, meta: Meta) -> pa.Table:
 
 
 _SHARED = frozenset({"time", "scope", "at", "seq", "index"})
-
-
-def as_float(value: Any) -> float:
-    """The nearest float; an integer that has none is infinite."""
-    try:
-        return float(value)
-    except OverflowError as raised:
-        if is_foreign(raised):
-            raise
-        return float("inf") if value > 0 else float("-inf")

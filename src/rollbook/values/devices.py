@@ -5,7 +5,7 @@ Frameworks are recognised by what their arrays offer, never by importing them.
 
 from __future__ import annotations
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 from rollbook.values.arrays import host_array, without_graph
 
 TYPE_CHECKING = False
@@ -52,13 +52,10 @@ def copy_on_device(value: object) -> Any:
 
 def nbytes(value: object) -> int:
     """How much device memory the copy holds, as far as it says."""
-    try:
+    with tolerating(Exception):
         size = getattr(value, "nbytes", None)
         return int(size) if size is not None else 8
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
-        return 8
+    return 8
 
 
 def fetch(values: Sequence[object]) -> list[Any]:
@@ -86,37 +83,28 @@ def fetch(values: Sequence[object]) -> list[Any]:
 def elements(value: Any) -> int:
     """How many numbers an array holds; 1 for what does not say."""
     size = getattr(value, "size", 1)
-    try:
+    with tolerating(Exception):
         if callable(size):
             return int(value.numel())
         return int(size)
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
-        return 1
+    return 1
 
 
 def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[Any] | None:
-    try:
+    with tolerating(Exception):
         import torch  # it is there: these are its tensors
 
         stacked = torch.stack([values[place].reshape(()) for place in places])
         numbers: list[Any] = stacked.cpu().tolist()
         return numbers
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
-        return None
+    return None
 
 
 def _fetch_one(value: Any, single: bool) -> Any:
-    try:
+    with tolerating(Exception):
         if single and hasattr(value, "item"):
             return value.item()
         if single:
             return float(value)
         return host_array(value)
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
-        return None
+    return None

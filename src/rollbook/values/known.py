@@ -11,10 +11,10 @@ from rollbook.values.kinds import Histogram, Image, Video
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["KINDS", "Kind", "kind_of"]
+__all__ = ["KINDS", "Kind", "kind_as_json", "kind_of"]
 
 
 class Kind:
@@ -84,3 +84,19 @@ def kind_of(value: object) -> tuple[str, Kind] | None:
         if made is kind.type:
             return word, kind
     return None
+
+
+def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, Any] | None:
+    """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
+
+    Args:
+      cell: makes JSON data of each number or text in a field.
+    """
+    word_and_kind = kind_of(value)
+    if word_and_kind is None:
+        return None
+    word, kind = word_and_kind
+    data: dict[str, Any] = {"kind": word}
+    for name, content in kind.fields(value).items():
+        data[name] = [cell(each) for each in content] if isinstance(content, list) else cell(content)
+    return data

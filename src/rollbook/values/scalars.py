@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["flatten", "parsed", "scalar_of"]
+__all__ = ["as_float", "flatten", "parsed", "scalar_of"]
 
 
 def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -81,14 +81,18 @@ def scalar_of(value: Any) -> float | int | bool | None:
     return None
 
 
+def as_float(value: Any) -> float:
+    """The nearest float; an integer beyond the floats becomes an infinity."""
+    with tolerating(OverflowError):
+        return float(value)
+    return float("inf") if value > 0 else float("-inf")
+
+
 def parsed(text: str, words: Mapping[str, object]) -> Any:
     """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
     if text in words:
         return words[text]
     for kind in (int, float):
-        try:
+        with tolerating(ValueError):
             return kind(text)
-        except ValueError as raised:
-            if is_foreign(raised):
-                raise
     return text

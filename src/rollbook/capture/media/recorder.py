@@ -16,14 +16,13 @@ import os
 import time
 
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.files import replacing
+from rollbook.files import remove, replacing
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.spool import encode, picture_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
     from typing import Any
 
     from rollbook.protocols import Recorder
@@ -236,7 +235,7 @@ class Media:
             text = json.dumps(note).encode()
             _write_whole(os.path.join(spool, f"{name}.json"), text)
         except BaseException:
-            _unlink(raw)
+            remove(raw)
             raise
         self.bytes_kept += size
         free, counted = self._room
@@ -284,8 +283,3 @@ def _write_all(file: Any, picture: object) -> None:
 def _write_whole(path: str, data: bytes) -> None:
     with replacing(path) as beside, open(beside, "wb") as file:
         file.write(data)
-
-
-def _unlink(path: str | Path) -> None:
-    with tolerating(OSError):
-        os.unlink(path)
