@@ -18,6 +18,7 @@ from rollbook.book.sealed_rows import SealedRows
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
+from rollbook.repair.doctor import verify
 from rollbook.seal import folder as sealing
 from rollbook.seal import merge as merging
 from rollbook.seal.folder import seal
@@ -215,6 +216,38 @@ def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they
     seal(run, final=True)
     assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == list(range(9 * rows))
     assert len(list((run / "data").glob("metrics/*/*w1*"))) <= 1  # all are there, and are one
+
+
+@pytest.mark.parametrize("gone", [(0,), (1,), (3,), (1, 2), (0, 1, 2)])
+def test_a_part_that_is_away_while_its_stream_is_sealed_is_told_and_is_whole_when_it_is_back(
+    tmp_path: Path, living: None, gone: tuple[int, ...]
+) -> None:
+    run = make_run(tmp_path)
+    stream = FakeWriter(run).lane().stream("v", "a", size=32768)
+    away: dict[Path, bytes] = {}
+    for n in range(9):
+        for i in range(5):
+            stream.log(float(5 * n + i), 0.0, env_step=5 * n + i)
+        stream.leave()
+        before = set((run / "data").glob("metrics/wide/w1*"))
+        seal(run)
+        if n in gone:
+            (new,) = set((run / "data").glob("metrics/wide/w1*")) - before
+            away[new] = new.read_bytes()
+            new.unlink()
+    (told,) = verify(run)
+    assert "is not here" in told
+    rest = [float(i) for i in range(45) if i // 5 not in gone]
+    assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == rest
+    for path, content in away.items():
+        path.write_bytes(content)
+    assert verify(run) == []
+    for final in (False, True):
+        assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == [float(i) for i in range(45)]
+        seal(run, final=final)
+    assert sorted(Book(run).metrics(["v"])["v"].to_pylist()) == [float(i) for i in range(45)]
+    assert len(list((run / "data").glob("metrics/wide/w1*"))) == 1
+    assert verify(run) == []
 
 
 def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(

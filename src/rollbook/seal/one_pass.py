@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rollbook.array_types import NDArray
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.files import read_json, write_json
 from rollbook.journal.files import names_in, parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
@@ -105,10 +106,17 @@ class SealPass:
 
 
 class SealedRanges:
-    """What is in Parquet already: sealed before an interruption."""
+    """What is in Parquet already: sealed before an interruption.
+
+    How far each stream was sealed is remembered in data/keeper/sealed.json, too: a part may have been moved away, and
+    the next one must not be taken for a neighbour of the one before that.
+    """
 
     def __init__(self, run: str) -> None:
         self._shelf = PartShelf(run)
+        self._path = os.path.join(data_folder(run), "keeper", "sealed.json")
+        self._remembered = read_json(self._path)
+        self._is_new = False
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
     def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
@@ -124,9 +132,27 @@ class SealedRanges:
         """The last number in the part before a new one of its group, 0 without; the new one is known from now on."""
         own = (meta["writer"], meta["lane"], meta["group"])
         known = self.of(meta["table"], *own)
-        last = max((last for _, last in known if last < meta["first_seq"]), default=0)
+        streams = self._remembered.get(own[0])
+        if not isinstance(streams, dict):
+            streams = self._remembered[own[0]] = {}
+        stream = f"{meta['table']}/{own[1]}/{own[2]}"
+        once = streams.get(stream)
+        lasts = [last for _, last in known] + ([once] if type(once) is int else [])
+        streams[stream], self._is_new = max([*lasts, meta["last_seq"]]), True
         self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
-        return last
+        return max((last for last in lasts if last < meta["first_seq"]), default=0)
+
+    def remember(self, writers: Collection[str]) -> None:
+        """Keep how far the streams of these writers are sealed; what others wrote is all here.
+
+        Raises:
+          OSError: the disk is full, or the folder cannot be written.
+        """
+        kept = {writer: streams for writer, streams in self._remembered.items() if writer in writers}
+        if kept and (self._is_new or len(kept) < len(self._remembered)):
+            write_json(self._path, kept)
+        elif not kept:
+            unlink(self._path)
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table."""
