@@ -148,22 +148,28 @@ def nearest_rows(
         if clock not in table.column_names:
             continue
         readings, valid = to_numpy(table[clock])
-        known = np.arange(len(readings)) if valid is None else np.flatnonzero(valid)
-        if not len(known):
+        if not (len(readings) if valid is None else valid.any()):
             continue
         if name == "metrics":
-            chosen[name] = _values_at(table, clock, readings, known, value, clocks)
+            before = readings <= value
+            rows_before = np.flatnonzero(before if valid is None else before & valid)
+            chosen[name] = _values_at(table, clock, readings, rows_before, clocks)
             continue
+        known = np.arange(len(readings)) if valid is None else np.flatnonzero(valid)
         distance = np.abs(readings[known].astype(np.float64) - value)
         nearest = known[np.sort(_smallest(distance, rows))]
         chosen[name] = take_table(table, nearest)
     return {name: table for name, table in chosen.items() if table.num_rows}
 
 
-def _values_at(
-    table: pa.Table, clock: str, readings: NDArray, known: NDArray, value: int, clocks: tuple[str, ...]
-) -> pa.Table:
-    before = known[readings[known] <= value]
+def _values_at(table: pa.Table, clock: str, readings: NDArray, before: NDArray, clocks: tuple[str, ...]) -> pa.Table:
+    """Of each key the value of the last of those rows `before` a point that have the largest reading."""
+
+    def newest(there: NDArray) -> int:
+        own = readings[there]
+        return int(there[np.flatnonzero(own == own.max())[-1]])
+
+    of_all = newest(before) if len(before) else -1
     keys, values, rows = [], [], []
     for name in table.column_names:
         if name in ("time", "inferred", *clocks):
@@ -171,8 +177,7 @@ def _values_at(
         cells, valid = to_numpy(table[name])
         there = before if valid is None else before[valid[before]]
         if len(there):
-            own = readings[there]
-            row = int(there[np.flatnonzero(own == own.max())[-1]])
+            row = of_all if valid is None or valid[of_all] else newest(there)
             keys.append(name)
             values.append(float(cells[row]))
             rows.append(row)
