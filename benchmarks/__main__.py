@@ -36,7 +36,8 @@ long series, samples."""
 
 
 PROGRAMS = (
-    "scale", "long_series", "places", "many_runs", "keepers", "page", "live_page", "adapters_loggers", "adapters_sb3",
+    "scale", "actor_log", "long_series", "places", "many_runs", "keepers", "page", "live_page",
+    "adapters_loggers", "adapters_sb3",
     "statistics.coverage", "statistics.curves", "statistics.peeking", "statistics.speed",
 )  # fmt: skip
 """Measurements of their own, each a module of this package with options of its own."""
