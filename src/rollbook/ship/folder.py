@@ -17,7 +17,6 @@ from rollbook import manifest
 from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.files import read_json, try_lock, write_json
 from rollbook.remote import Origin, begin, origin_of, run_and_place
-from rollbook.ship.merging import groups_of, merge_group, sweep_steps
 from rollbook.ship.pages import put_page
 from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.places import Place, claim, open_place, perform
@@ -205,6 +204,8 @@ class _Shipment:
         """Make fewer and larger pieces of those of writers that are done, where there are many: one go a shipment."""
         if self.final or self.last is None or self.local is None:
             return
+        from rollbook.ship.merging import groups_of, merge_group
+
         names = (path.split("/") for path in self.local.files if path.startswith("data/journal/"))
         live = {name[2] for name in names if name[-1].endswith((".seg", ".log"))}
         group = max(groups_of(self.last, live, _MERGE_BYTES), key=len, default=[])
@@ -224,6 +225,8 @@ class _Shipment:
         garbage = int(self.before.get("garbage") or 0) + self.report.bytes
         swept_at = float(self.before.get("swept") or 0.0) or time.time()
         if garbage > max(_SWEEP_BYTES, self.report.stored // 2) or time.time() - swept_at > _SWEEP_SECONDS:
+            from rollbook.ship.merging import sweep_steps
+
             try:
                 self.report.swept = perform(sweep_steps(self.commits), place)
             except (Away, Unknown):
