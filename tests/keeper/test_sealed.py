@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import rollbook
+from rollbook.book.sealed_rows import SealedRows
 from rollbook.keeper.forward import Forwarder, replay
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, RunInfo
@@ -149,3 +153,27 @@ def test_a_damaged_part_does_not_stop_what_can_be_read(make_run: Any) -> None:
     (run.folder / "data" / "metrics" / "merged.000.parquet").write_bytes(b"")
     Forwarder(run.folder, sink).step()
     assert sink.values("i") == [float(i) for i in range(300)]
+
+
+def test_who_comes_late_to_many_rows_is_given_a_few_of_each_chunk_or_the_newest(tmp_path: Path) -> None:
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for chunk in range(3):
+            run.log_many({"x": np.arange(5000.0) + 5000 * chunk}, env_step=np.arange(5000) + 5000 * chunk)
+        for step in range(20):
+            run.log({"y": float(step)}, env_step=step)
+        run.log({"rare": 1.0})
+    (writer,) = SealedRows(run.folder).lanes()
+
+    def values(key: str, **options: Any) -> list[float]:
+        rows = SealedRows(run.folder).rows(writer, 0, 0, 2**40, frozenset({"metrics"}), **options)
+        return [row.values[key] for row in rows if key in row.values]
+
+    assert len(values("x")) == 15_000
+    few = values("x", most=100)
+    assert len(few) <= 300
+    assert few[-1] == 14_999.0
+    assert max(np.diff(few)) <= 50.0
+    assert values("y", most=100) == [float(step) for step in range(20)]
+    assert values("x", newest=True) == [14_999.0]
+    assert values("y", newest=True)[-1] == 19.0
+    assert values("rare", newest=True) == [1.0]

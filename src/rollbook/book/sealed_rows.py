@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.metrics import identity
@@ -16,6 +18,7 @@ from rollbook.errors import Damaged
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
+from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
@@ -47,12 +50,28 @@ class SealedRows:
                     lanes[lane] = max(last, lanes.get(lane, 0))
         return last_seqs
 
-    def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str] = FORWARDED) -> Iterator[Row]:
-        """The rows of a lane with after < seq <= up_to, by seq, and the marks among them."""
+    def rows(
+        self,
+        writer: str,
+        lane: int,
+        after: int,
+        up_to: int,
+        tables: frozenset[str] = FORWARDED,
+        *,
+        most: int = 0,
+        newest: bool = False,
+    ) -> Iterator[Row]:
+        """The rows of a lane with after < seq <= up_to, by seq, and the marks among them.
+
+        Args:
+          most: of a larger chunk of numbers (`log_many`) about so many rows, evenly spaced, the last one among them;
+            0: all.
+          newest: of a part that holds one set of numbers the last row alone.
+        """
         for _ in range(100):
             with tolerating(FileNotFoundError):
                 sources = [
-                    _of_part(part, table, writer, lane, after, up_to)
+                    _of_part(part, table, writer, lane, after, up_to, most, newest)
                     for table in (*sorted(tables), "marks")
                     for part in self._parts(table)
                     if any(
@@ -83,7 +102,9 @@ class SealedRows:
         return []
 
 
-def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: int) -> Iterator[Row]:
+def _of_part(
+    part: Part, table: str, writer: str, lane: int, after: int, up_to: int, most: int, newest: bool
+) -> Iterator[Row]:
     """The rows of one part, by seq."""
     meta = part.meta
     is_merged = meta.get("writer") is None
@@ -91,12 +112,18 @@ def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: 
     if is_merged:
         groups = [None]
     clocks = list(meta["clocks"])
-    lines = (
+    if table != "metrics" or meta["group"][0] == "R" or "x" in meta.get("types", ""):
+        most, newest = 0, False  # each row may be a stream of its own
+    if newest:
+        groups.reverse()
+    lines: Iterator[tuple[int, dict[str, Any]]] = (
         (time_ns, line)
         for group in groups
-        for time_ns, line in _lines(part, group, after, up_to)
+        for time_ns, line in _lines(part, group, after, up_to, most, newest)
         if after < line["seq"] <= up_to and line["writer"] == writer and line["lane"] == lane
     )
+    if newest:
+        lines = itertools.islice(lines, 1)
     if meta["group"][0] == "R":
         for _, same in itertools.groupby(lines, key=lambda item: (item[1]["seq"], item[1]["index"])):
             values = list(same)
@@ -112,7 +139,9 @@ def _of_part(part: Part, table: str, writer: str, lane: int, after: int, up_to: 
             yield _row(at, said, clocks, table=table)
 
 
-def _lines(part: Part, group: list[int] | None, after: int, up_to: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(
+    part: Part, group: list[int] | None, after: int, up_to: int, most: int, newest: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """(unix ns, cells) of the lines of a row group, or of the whole part ordered by seq."""
     if group is not None:
         known = part.column_range("seq", group[0])
@@ -124,11 +153,24 @@ def _lines(part: Part, group: list[int] | None, after: int, up_to: int) -> Itera
         return
     if group is None:
         rows = rows.sort_by([("seq", "ascending"), ("index", "ascending")])
+    if most or newest:
+        seqs = to_numpy(rows["seq"])[0]
+        places = np.flatnonzero((seqs > after) & (seqs <= up_to))
+        rows = take_table(rows, places[-1:] if newest else places[_spaced(seqs[places], most)])
     for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
         block = rows.slice(start, _ROWS_AT_ONCE)
         yield from zip(
             block["time"].cast(pa.int64()).to_pylist(), block.drop_columns(["time"]).to_pylist(), strict=True
         )
+
+
+def _spaced(seqs: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """Which rows stay: of chunks with more than `most` rows here, which are in order, that many."""
+    starts = np.flatnonzero(np.diff(seqs, prepend=seqs[:1] - 1))
+    counts = np.diff(np.append(starts, len(seqs)))
+    before_end = np.repeat(starts + counts, counts) - 1 - np.arange(len(seqs))
+    stays: npt.NDArray[Any] = before_end % np.repeat(-(-counts // most), counts) == 0
+    return stays
 
 
 def _seq_of(row: Row) -> int:

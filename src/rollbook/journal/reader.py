@@ -41,8 +41,19 @@ if TYPE_CHECKING:
         def lanes(self) -> dict[str, dict[int, int]]:
             """{writer: {lane: highest sequence number in Parquet}}. Cheap when nothing has changed."""
 
-        def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str]) -> Iterable[Row]:
-            """The rows of a lane with after < seq <= up_to, by seq."""
+        def rows(
+            self,
+            writer: str,
+            lane: int,
+            after: int,
+            up_to: int,
+            tables: frozenset[str],
+            *,
+            most: int = 0,
+            newest: bool = False,
+        ) -> Iterable[Row]:
+            """The rows of a lane with after < seq <= up_to, by seq; `most` of a large chunk, and with `newest` at least
+            the last one of each set of keys."""
 
 
 __all__ = [
@@ -278,7 +289,7 @@ class _Window:
     ) -> None:
         """Put the newest row of each kind into `newest`, unless a newer one is there."""
         if self.writer.info.closed is not None and sealed is not None:
-            for time_ns, rows, _, _ in self._from_sealed(sealed, self.after, self.up_to, 0):
+            for time_ns, rows, _, _ in self._from_sealed(sealed, self.after, self.up_to, 0, newest=True):
                 for row in rows:
                     _keep(newest, time_ns, row)
         for block in self._blocks:
@@ -372,9 +383,12 @@ class _Window:
                 payload = thinned(payload, most) if most else payload
                 yield seq, time_ns, rows_of_frame(payload, seq, time_ns, self.lane, info, self._tables, filled)
 
-    def _from_sealed(self, sealed: SealedRows, after: int, up_to: int, latest: int) -> Iterator[_Item]:
+    def _from_sealed(
+        self, sealed: SealedRows, after: int, up_to: int, latest: int, newest: bool = False
+    ) -> Iterator[_Item]:
         group: list[Row] = []
-        for row in sealed.rows(self.writer.info.id, self.lane, after, up_to, self._tables):
+        own = self.writer.info.id
+        for row in sealed.rows(own, self.lane, after, up_to, self._tables, most=self._most, newest=newest):
             if group and group[-1].seq != row.seq:
                 latest = max(latest, int(group[-1].time * 1e9))
                 yield latest, group, group[-1].seq, self

@@ -48,7 +48,17 @@ class LazySealed:
                     lanes[lane] = max(0 if last == _ANY else last, lanes.get(lane, 0))
         return covered
 
-    def rows(self, writer: str, lane: int, after: int, up_to: int, tables: frozenset[str]) -> Iterator[Row]:
+    def rows(
+        self,
+        writer: str,
+        lane: int,
+        after: int,
+        up_to: int,
+        tables: frozenset[str],
+        *,
+        most: int = 0,
+        newest: bool = False,
+    ) -> Iterator[Row]:
         """The rows of a lane with after < seq <= up_to, by seq. Asks the store only if a part may hold some."""
         self._look()
         asked = (
@@ -59,7 +69,7 @@ class LazySealed:
                 from rollbook.book.sealed_rows import SealedRows
 
                 self._store = SealedRows(self._run_folder)
-            yield from self._store.rows(writer, lane, after, up_to, tables)
+            yield from self._store.rows(writer, lane, after, up_to, tables, most=most, newest=newest)
 
     def _look(self) -> None:
         try:
