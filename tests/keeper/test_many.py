@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 
 from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
+from rollbook.keeper import child as child_module
 from rollbook.keeper import household as household_module
 from rollbook.keeper.household import MODE_VARIABLE, Household, household, may_share
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.many import ManyRuns
+from rollbook.remote import begin
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
 
@@ -137,6 +140,39 @@ def test_a_run_in_which_nothing_happens_is_not_stepped(make_run: Any, make_keepe
     keeper.step()
     run.writer.frame({"mark": "dump", "scope": "", "at": "", "clocks": [], "keys": []})
     assert not keeper.rests()
+
+
+def test_a_run_with_a_place_rests_too_between_two_shipments(
+    make_run: Any, make_keeper: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[float] = []
+    now = [1000.0]
+
+    def start(command: Any, words: Any, log: Any) -> Any:
+        started.append(now[0])
+        return start_child([sys.executable, "-c", ""], (), log)
+
+    start_child = child_module.start_child
+    monkeypatch.setattr(child_module, "start_child", start)
+    run = make_run()
+    begin(run.folder, (tmp_path / "place").as_uri(), home=True)
+    keeper = make_keeper(run, clock=lambda: now[0])
+    run.log()({"x": 1.0})
+    keeper.step()
+    assert not keeper.rests(), "a shipment is under way"
+
+    def settled() -> bool:
+        keeper.step()
+        return bool(keeper.rests())
+
+    eventually(settled)
+    now[0] = 1005.0
+    assert keeper.rests()
+    for moment in (1021.0, 1045.0, 1062.0):
+        now[0] = moment
+        assert not keeper.rests()
+        eventually(settled)
+    assert started == [1000.0, 1021.0, 1062.0], "twenty seconds after a row, forty where none came"
 
 
 def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household, make_run: Any) -> None:

@@ -52,6 +52,7 @@ class Child(ABC):
     Attributes:
       failures: how many children in a row have failed.
       was_final: whether the last child was asked for everything.
+      started_at: when the last child was started.
     """
 
     module: ClassVar[str]
@@ -75,7 +76,7 @@ class Child(ABC):
         self._command = list(command) if command is not None else command_of(self.module)
         self._process: subprocess.Popen[bytes] | None = None
         self._fd = -1
-        self._not_before = -1e9
+        self._not_before = self.started_at = -1e9
         self.was_final = False
         self.failures = 0
 
@@ -139,7 +140,7 @@ class Child(ABC):
         with tolerating(OSError, AttributeError):  # an old kernel or another system: then one has to look
             self._fd = os.pidfd_open(self._process.pid)
         type(self).at_work += 1
-        self.was_final = final
+        self.was_final, self.started_at = final, self._clock()
         if not final:  # somebody may be waiting for the last one
             _lower_priority(self._process.pid)
 

@@ -48,9 +48,9 @@ class Durable:
         self._journal = os.path.join(run_folder, "data", "journal")
         self._heartbeat_path = os.path.join(folder, "heartbeat")
         self._durable_path = os.path.join(folder, "durable.json")
-        self._clock = clock
+        self._clock, self._boot = clock, boot_id()
         self._positions: dict[str, Positions] = {}
-        self._beat_at = -1e9
+        self._beat_at = self._own_at = -1e9
         self._published: dict[str, dict[str, int]] = {}
         self.lanes: dict[str, dict[str, int]] = {}
         self.marks: dict[str, dict[str, int]] = {}
@@ -66,8 +66,8 @@ class Durable:
           alive: one of them may still write; then the heartbeat goes on without rows.
           alone: there are no writers in other places, whose entries in the two files would have to be kept.
           sync: bring what is new to the disk; without, only see and say that rows arrive.
-          own: the keeper's own writer. Its rows alone are worth no sync while others live, and no word before the next
-            heartbeat.
+          own: the keeper's own writer. While others live its rows are looked at and synced as rarely as a heartbeat of
+            silent writers comes.
         Returns:
           The writers with new rows, without `own`.
         Raises:
@@ -75,9 +75,15 @@ class Durable:
         """
         changed: list[str] = []
         present = set()
-        due = alive and self._clock() - self._beat_at >= _HEARTBEAT_SECONDS
-        for writer in sorted(writers, key=lambda writer: writer.id == own):  # whether anything came is known by then
+        now = self._clock()
+        due = alive and now - self._beat_at >= _HEARTBEAT_SECONDS
+        own_due = not alive or now - self._own_at >= _HEARTBEAT_SECONDS
+        for writer in writers:
             present.add(writer.id)
+            if writer.id == own:
+                if not own_due:
+                    continue
+                self._own_at = now
             positions = self._positions.setdefault(writer.id, Positions(writer))
             lanes = positions.look()
             settled = positions.settle()
@@ -87,8 +93,6 @@ class Durable:
                     changed.append(writer.id)
                 # A sealed file takes its numbers with it; the lane's do not go back.
                 self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
-            if writer.id == own and alive and not changed and not due:
-                continue
             if sync and self._sync(positions, settled) and writer.id in self.lanes:
                 self.marks[writer.id] = dict(self.lanes[writer.id])
         for gone in self._positions.keys() - present:
@@ -96,7 +100,7 @@ class Durable:
             self.lanes.pop(gone, None)
             self.marks.pop(gone, None)
         if self.marks != self._published and not self.held_back:
-            self._publish(self._durable_path, {"boot_id": boot_id(), "marks": self.marks}, "marks", alone)
+            self._publish(self._durable_path, {"boot_id": self._boot, "marks": self.marks}, "marks", alone)
             self._published = {writer: dict(lanes) for writer, lanes in self.marks.items()}
         if changed or due:
             self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
@@ -131,7 +135,7 @@ class Durable:
     def _is_of_former_boot(self) -> bool:
         noted = read_json(self._durable_path)
         former, marks = noted.get("boot_id"), noted.get("marks")
-        if former == boot_id() or not isinstance(marks, dict):
+        if former == self._boot or not isinstance(marks, dict):
             return False
         for writer in marks:
             about = read_json(os.path.join(self._journal, str(writer), "writer.json"))

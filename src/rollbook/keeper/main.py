@@ -358,7 +358,7 @@ class Keeper:
             self._guard("troubles", self._tell_troubles)
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here))
-        self._guard("ship", self._shipping.step)
+        self._guard("ship", lambda: self._shipping.step(self._feeding.changed_at))
         if not drained and not self._feeding.failing():
             return 0.0
         if fresh:
@@ -366,8 +366,9 @@ class Keeper:
         if self._sealing.busy:
             return self._pause_beside(self._sealing, _BUSY_SECONDS)
         fed = due or not self._feeding.has_news()
-        self._rests = drained and fed and not self._feeding.needs_time() and not self._shipping.wanted
-        self._full_at = now + _REST_SECONDS
+        ships = self._shipping.busy or self._shipping.failures > 0
+        self._rests = drained and fed and not self._feeding.needs_time() and not ships
+        self._full_at = min(now + _REST_SECONDS, self._shipping.due_at(self._feeding.changed_at))
         return _STEP_SECONDS
 
     def _feed_is_due(self, now: float) -> bool:

@@ -40,8 +40,8 @@ class JournalFile:
       changed: rows or frames came since `changed` was last set to False by whoever acts on it.
     """
 
-    __slots__ = ("_capacity", "_done", "_end", "_fd", "_generation", "_head", "_header", "_length", "_width", "changed",
-                 "lane", "last", "left", "number", "path", "size")  # fmt: skip
+    __slots__ = ("_capacity", "_done", "_end", "_fd", "_generation", "_head", "_header", "_is_known", "_length",
+                 "_width", "changed", "lane", "last", "left", "number", "path", "size")  # fmt: skip
 
     def __init__(self, path: str, lane: int, number: int) -> None:
         self.path, self.lane, self.number = path, lane, number
@@ -51,6 +51,7 @@ class JournalFile:
         self._header = self._width = self._capacity = 0
         self._end = 0
         self._fd, self._head, self._length = -1, b"", -1
+        self._is_known = False  # frames that nobody adds to were seen to their end
 
     @property
     def is_frames(self) -> bool:
@@ -63,9 +64,13 @@ class JournalFile:
         Raises:
           OSError: it cannot be opened.
         """
+        if self._is_known:
+            return
+        was_left = self.left
         fd = self._open()
         if self.is_frames:
             self._look_at_frames(fd)
+            self._is_known = was_left  # a backlog of thousands costs nothing
         else:
             self._look_at_rows(fd)
         if self.left or os.name == "nt":  # there may be hundreds; and what is open cannot be removed there

@@ -21,6 +21,9 @@ SHIP_SECONDS = 20.0
 """How often a live run is shipped: what a host that vanishes takes with it is at most so old (and what was not
 away)."""
 
+IDLE_SECONDS = 40.0
+"""How often where no row came since: a reader calls a run stale of which it heard nothing for a minute."""
+
 _LOOK_SECONDS = 5.0
 _SLOW_SECONDS = 600.0
 """A child that takes longer hangs: it is ended, and another one is started later."""
@@ -45,7 +48,7 @@ class Shipping(Child):
     ) -> None:
         super().__init__(run_folder, clock, say, command)
         self._wanted = False
-        self._looked_at = self._shipped_at = self._started_at = -1e9
+        self._looked_at = self._shipped_at = -1e9
         self._is_home = self._was_definite = False
 
     @property
@@ -55,6 +58,12 @@ class Shipping(Child):
             self._looked_at = self._clock()
             self._wanted = origin_of(self._run_folder) is not None
         return self._wanted
+
+    def due_at(self, changed_at: float) -> float:
+        """When `step` starts the next child, if none fails; `changed_at` is when a row came last."""
+        if not self.wanted:
+            return float("inf")
+        return self._shipped_at + (SHIP_SECONDS if changed_at >= self.started_at else IDLE_SECONDS)
 
     def is_home(self) -> bool:
         """The last child was asked for everything, and everything is in the place."""
@@ -73,22 +82,17 @@ class Shipping(Child):
             "is_definite": self._was_definite,
         }
 
-    def due(self) -> bool:
-        """Whether `step` would start a child now."""
-        is_time = self.failures > 0 or self._clock() - self._shipped_at >= SHIP_SECONDS
-        return self.wanted and is_time and self.may_start()
-
-    def step(self, alive: bool = True) -> None:
-        """Take the child back if it has ended; start one if it is time.
+    def step(self, changed_at: float = float("inf")) -> None:
+        """While a writer of this place lives: take the child back if it has ended; start one if it is time.
 
         Args:
-          alive: a writer of this place lives. Without one `begin(final=True)` is what is wanted.
+          changed_at: when a row came last, by the clock.
         """
         self.poll()
-        if alive:
-            self._is_home = False
-            if self.due():
-                self._start(final=False)
+        self._is_home = False
+        is_time = self.wanted and (self.failures > 0 or self._clock() >= self.due_at(changed_at))
+        if is_time and self.may_start():
+            self._start(final=False)
 
     def begin(self, *, final: bool) -> bool:
         """Start a child now; False if one is at work, the last one failed a moment ago, or the run has no place."""
@@ -96,13 +100,12 @@ class Shipping(Child):
 
     def poll(self) -> bool | None:
         """None: no child has ended since the last call; else whether it succeeded. One that hangs is ended."""
-        if self._process is not None and self._clock() - self._started_at > _SLOW_SECONDS:
+        if self._process is not None and self._clock() - self.started_at > _SLOW_SECONDS:
             self._process.kill()
         return super().poll()
 
     def _start(self, *, final: bool) -> None:
         self._is_home = False
-        self._started_at = self._clock()
         super()._start(final=final)
 
     def _ended(self, status: int) -> bool:

@@ -29,10 +29,23 @@ class KnownWriter:
       main: it opened the run; its attempt is `attempt`.
     """
 
-    __slots__ = ("_closed", "_watch", "about", "attempt", "beat", "folder", "here", "id", "last_sign", "main")
+    __slots__ = (
+        "_closed",
+        "_goodbye",
+        "_watch",
+        "about",
+        "attempt",
+        "beat",
+        "folder",
+        "here",
+        "id",
+        "last_sign",
+        "main",
+    )
 
     def __init__(self, id: str, folder: str, about: dict[str, Any], now: float) -> None:
         self.id, self.folder, self.about = id, folder, about
+        self._goodbye = os.path.join(folder, "closed.json")
         self.here = same_place(about)
         self.main = about.get("main") is True
         attempt = about.get("attempt")
@@ -46,7 +59,7 @@ class KnownWriter:
     def closed(self) -> bool:
         """It wrote closed.json: nothing will follow."""
         if not self._closed:
-            self._closed = os.path.exists(os.path.join(self.folder, "closed.json"))
+            self._closed = os.path.exists(self._goodbye)
             if self._closed:
                 self.let_go()
         return self._closed
