@@ -36,7 +36,7 @@ long series, samples."""
 
 
 PROGRAMS = (
-    "scale", "actor_log", "long_series", "places", "many_runs", "keepers", "page", "live_page",
+    "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
     "adapters_loggers", "adapters_sb3",
     "statistics.coverage", "statistics.curves", "statistics.peeking", "statistics.speed",
 )  # fmt: skip

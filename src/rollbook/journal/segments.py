@@ -20,7 +20,7 @@ from rollbook.journal.files import BLOCK, JournalFile, pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     RawRow: TypeAlias = tuple[int, int, tuple[int, ...], tuple[float | int, ...]]
@@ -119,7 +119,7 @@ class Segment(JournalFile):
             words = self.commit_words(data)
             if not words:
                 break
-            good = [i for i, word in enumerate(words) if word >= first_seq]
+            good = _committed(words, first_seq)
             if good:
                 good = self._plausible(words, good, look.last_seq or first_seq)
             if good:
@@ -170,7 +170,7 @@ class Segment(JournalFile):
         words = self.commit_words(data)
         lowest = max(first_seq, after_seq + 1)
         highest = up_to if up_to is not None else (max(words, default=0))
-        good = [i for i, word in enumerate(words) if first_seq <= word]
+        good = _committed(words, first_seq)
         plausible = self._plausible(words, good, first_seq)
         self.damaged_rows += len(good) - len(plausible)
         if (
@@ -208,15 +208,22 @@ class Segment(JournalFile):
         return memoryview(data)[:whole].cast("Q")[step - 1 :: step].tolist() if whole else []
 
     @staticmethod
-    def _plausible(words: list[int], good: list[int], before: int) -> list[int]:
+    def _plausible(words: list[int], good: Sequence[int], before: int) -> Sequence[int]:
         """Of the indices `good`, those whose words increase: a damaged word must not pass for a sequence number."""
-        values = [words[i] for i in good]
+        values = words if len(good) == len(words) else [words[i] for i in good]
         if values == sorted(values) and (not values or values[-1] - before < _LARGEST_JUMP):
             return good
         return longest_increase(good, values, before)
 
 
-def longest_increase(places: list[int], values: list[int], before: int) -> list[int]:
+def _committed(words: list[int], first_seq: int) -> Sequence[int]:
+    """The indices of committed rows: of a segment that is full all of them, which is told much quicker."""
+    if words and min(words) >= first_seq:
+        return range(len(words))
+    return [i for i, word in enumerate(words) if word >= first_seq]
+
+
+def longest_increase(places: Sequence[int], values: list[int], before: int) -> list[int]:
     """The longest part of `places` along which `values` increase and stay below before + 2**40."""
     from bisect import bisect_left
 
