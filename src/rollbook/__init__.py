@@ -67,13 +67,13 @@ _VERBS = frozenset(
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 
 
-def _verb(name: str) -> Any:
+def _verb(name: str) -> object:
     from rollbook.run.current import current_verb
 
     return current_verb(name)
 
 
-def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> Any:
+def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> object:
     """Open n runs that take arrays with a leading seed axis; see `rollbook.capture.siblings`."""
     from rollbook.capture.siblings import siblings
     from rollbook.run.session import init

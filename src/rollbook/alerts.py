@@ -110,7 +110,7 @@ def _is_power_of_ten(number: float) -> bool:
     return number == 1
 
 
-def _for_json(value: object) -> Any:
+def _for_json(value: object) -> object:
     """JSON has no NaN and no infinity; they become texts."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

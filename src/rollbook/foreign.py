@@ -21,7 +21,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any
 
 __all__ = ["is_foreign", "tolerating"]
 
@@ -96,7 +95,7 @@ def _handlers() -> list[object]:
     codes: list[object] = []
     for number in range(1, getattr(signal, "NSIG", 1)):
         try:
-            handler: Any = signal.getsignal(number) if signal is not None else None
+            handler: object = signal.getsignal(number) if signal is not None else None
         except ValueError:
             continue
         handler = getattr(handler, "func", handler)  # functools.partial

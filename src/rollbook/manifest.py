@@ -256,32 +256,32 @@ class _Wrong:
 _WRONG = _Wrong()
 
 
-def _text(value: object) -> Any:
+def _text(value: object) -> object:
     return value if isinstance(value, str) else _WRONG
 
 
-def _text_or_none(value: object) -> Any:
+def _text_or_none(value: object) -> object:
     return value if value is None or isinstance(value, str) else _WRONG
 
 
-def _word_or_none(value: object) -> Any:
+def _word_or_none(value: object) -> object:
     """Groups were numbers at times; they are words for readers."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, (int, float)) else _WRONG
 
 
-def _integer_or_none(value: object) -> Any:
+def _integer_or_none(value: object) -> object:
     return value if value is None or type(value) is int else _WRONG
 
 
-def _moment_or_none(value: Any) -> Any:
+def _moment_or_none(value: Any) -> object:
     if value is None:
         return None
     return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN is not smaller either
 
 
-def _mapping(value: object) -> Any:
+def _mapping(value: object) -> object:
     return value if isinstance(value, dict) else _WRONG
 
 
@@ -465,7 +465,7 @@ def differences(before: Mapping[str, object], after: Mapping[str, object]) -> li
     return phrases
 
 
-def _at(fields: object, path: list[str]) -> Any:
+def _at(fields: object, path: list[str]) -> object:
     for key in path:
         fields = fields.get(key, _WRONG) if isinstance(fields, dict) else _WRONG
     return fields
@@ -484,7 +484,7 @@ def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
     entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
     if not entries or number >= entries[-1]["n"]:
         return _origin_of_newest(fields)
-    origin_so_far: dict[str, Any] | None = None
+    origin_so_far: dict[str, object] | None = None
     for entry in entries:
         own = entry.get("origin")
         if isinstance(own, dict):
@@ -523,7 +523,7 @@ def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
     """What makes `after` of `before`: {"set": [[path, value], …], "gone": [path, …]}, a path being a list of keys."""
-    changed: dict[str, Any] = {"set": [], "gone": []}
+    changed: dict[str, object] = {"set": [], "gone": []}
     _compare(before, after, [], changed)
     return changed
 
@@ -546,12 +546,12 @@ def _words(value: object) -> str:
     return json.dumps(value, default=repr, sort_keys=True)
 
 
-def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[str, Any]:
-    after: dict[str, Any] = json.loads(json.dumps(before, default=repr))
+def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[str, object]:
+    after: dict[str, object] = json.loads(json.dumps(before, default=repr))
     for step in [*(changed.get("gone") or ()), *(changed.get("set") or ())]:
         has_value = len(step) == 2 and isinstance(step[0], list)
         path = step[0] if has_value else step
-        place: Any = after
+        place: object = after
         for key in path[:-1]:
             place = place.setdefault(key, {}) if isinstance(place, dict) else None
         if not isinstance(place, dict) or not path:
@@ -563,7 +563,7 @@ def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[s
     return after
 
 
-def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, Any]:
+def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: fields[name] for name in ORIGIN if name in fields}
 
 

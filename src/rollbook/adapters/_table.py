@@ -180,7 +180,7 @@ class GrowingTable:
         return text
 
 
-def _to_append(path: str) -> Any:
+def _to_append(path: str) -> object:
     return open(path, "ab")  # lives as long as the table
 
 
@@ -219,7 +219,7 @@ def _end_of_last_line(file: Any, size: int) -> int:
     return 0
 
 
-def _reopened(file: Any, path: str, size: int) -> Any:
+def _reopened(file: Any, path: str, size: int) -> object:
     """After a failed append: drop what was buffered and cut the file back to its last whole row."""
     try:
         file.close()

@@ -117,8 +117,8 @@ class _Arrived:
         import numpy as np
 
         try:
-            row: dict[str, Any] = {}
-            clocks: dict[str, Any] = {}
+            row: dict[str, object] = {}
+            clocks: dict[str, object] = {}
             for (kind, name), value in self._static:
                 (row if kind == "value" else clocks)[name] = value
             for names, operand in zip(self._groups, operands, strict=True):

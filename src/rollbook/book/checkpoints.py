@@ -125,7 +125,7 @@ def with_best(table: pa.Table) -> pa.Table:
 
 def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, Any]]:
     """By id, those that nothing was said of since they were saved, oldest first."""
-    present: dict[str, Mapping[str, Any]] = {}
+    present: dict[str, Mapping[str, object]] = {}
     for row in rows:
         identity = str(row["checkpoint_id"])
         if row.get("kept") is False:

@@ -89,7 +89,7 @@ def _harmless(table: pa.Table) -> pa.Table:
     return table
 
 
-def _json_value(value: object) -> Any:
+def _json_value(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, bytes):

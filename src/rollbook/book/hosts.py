@@ -62,7 +62,7 @@ class WriterHosts:
 
 def writers_of(run_folder: str) -> list[dict[str, Any]]:
     """See `Book.writers`."""
-    pages: dict[str, tuple[Mapping[str, Any], bool]] = {}
+    pages: dict[str, tuple[Mapping[str, object], bool]] = {}
     for name, about in read_json(os.path.join(data_folder(run_folder), "writers.json")).items():
         if isinstance(about, dict):
             pages[name] = about, True

@@ -38,7 +38,7 @@ class MarkedRun(Protocol):
 def summary_of(book: MarkedRun) -> dict[str, Any]:
     """The summary as the run's newest words have it."""
     fields = book.info
-    summary: dict[str, Any] = dict(fields["summary"])
+    summary: dict[str, object] = dict(fields["summary"])
     newest = manifest.newest(fields)
     if "last" in newest:  # it wrote run.json after its last mark; only other writers may have had later words
         since = newest["last"] if type(newest["last"]) is int else 0

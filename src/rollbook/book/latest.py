@@ -27,7 +27,7 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     Rows are newer in a later attempt, and within one by time.
     """
     labels = all_keys(pieces, run.clocks)
-    newest: dict[str, tuple[tuple[int, int], Any, dict[str, int]]] = {}
+    newest: dict[str, tuple[tuple[int, int], object, dict[str, int]]] = {}
     for piece in pieces:
         for age, key, value, clocks in _of_piece(piece, run, labels):
             label = labels.get(key, key)
@@ -39,7 +39,7 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
 
 def _of_piece(
     piece: Piece, run: Context, labels: dict[str, str]
-) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
+) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
     """((attempt, unix ns), key, value, clocks) of the newest value of each key in one piece."""
     meta = piece.meta
     if piece.is_whole and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
@@ -54,8 +54,8 @@ def _of_piece(
 
 def _of_rows(
     piece: Piece, run: Context, labels: dict[str, str]
-) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
-    entries: list[tuple[tuple[int, int], str, Any, dict[str, int]]] = []
+) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
+    entries: list[tuple[tuple[int, int], str, object, dict[str, int]]] = []
     for wide in wide_metrics([piece], None, run.clocks, run.history, run.attempts):
         table = wide.table
         times = to_numpy(table["time"])[0]
@@ -87,7 +87,7 @@ def _counts_to_its_end(piece: Piece, run: Context) -> bool:
     return mask is None or bool(mask.all())
 
 
-def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any, dict[str, int]]]:
+def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
     table = identity(piece.read(["time", *run.clocks, *IDENTITY, "key", "type", "value", "integer"]), piece.meta)
     mask = None if run.history.chooses_all(run.attempts) else chosen(table, run.history, run.attempts)
     if mask is not None:
@@ -101,7 +101,7 @@ def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, Any
     entries = []
     for row in last.tolist():
         kind = table["type"][row].as_py()
-        value: Any = table["integer" if kind in "qb" else "value"][row].as_py()
+        value: object = table["integer" if kind in "qb" else "value"][row].as_py()
         value = bool(value) if kind == "b" else value
         entries.append(((int(attempts[row]), int(times[row])), str(names[row]), value, _clocks(table, row, run)))
     return entries

@@ -332,7 +332,7 @@ class _Log:
         self._ends: dict[str, int] = {}  # by table: up to where its frames have been taken in
         self._odd: dict[int, str] = {}
         self._tables = FrameTables(info, lane)
-        self._pending: list[tuple[int, int, dict[str, Any]]] = []
+        self._pending: list[tuple[int, int, dict[str, object]]] = []
         self._built: list[tuple[Meta, pa.Table]] | None = None
         self.fill_payloads: list[dict[str, Any]] = []
 

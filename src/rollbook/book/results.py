@@ -73,7 +73,7 @@ def write_results(book: MeasuredRun) -> None:
 
 def results_of(book: MeasuredRun) -> dict[str, Any]:
     """See the module. What cannot be read is left out: a summary is no place for an error."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for part in (_scores, _checkpoint, _length):
         try:
             values.update(part(book))
@@ -85,14 +85,14 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
     return values
 
 
-def _scores(book: MeasuredRun) -> dict[str, Any]:
+def _scores(book: MeasuredRun) -> dict[str, object]:
     def work(tables: dict[str, Pieces]) -> dict[str, Any]:
         pieces = tables["metrics"]
         run = book.context(pieces, "effective")
         labels = all_keys(pieces, run.clocks)
         native = {label: key for key, label in labels.items()}
         latest = latest_values(pieces, run)
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         clear = canonical_keys(labels)
         for name in (name for name in aliases.SCORES if clear.get(name) in latest):
             label = clear[name]
@@ -146,7 +146,7 @@ def _length(book: MeasuredRun) -> dict[str, Any]:
 
     episodes = book.files.read(["episodes"], work)
     lives = [life for life in book.info.get("attempts", ()) if life.get("started") and life.get("ended")]
-    values: dict[str, Any] = {"length.episodes": episodes} if episodes else {}
+    values: dict[str, object] = {"length.episodes": episodes} if episodes else {}
     if lives:
         values["length.seconds"] = round(sum(life["ended"] - life["started"] for life in lives), 1)
     return values

@@ -203,8 +203,8 @@ def _row(
     )
 
 
-def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _long_values(lines: Iterable[dict[str, Any]]) -> dict[str, object]:
+    values: dict[str, object] = {}
     for line in lines:
         kind = line["type"]
         if kind == "z":

@@ -103,7 +103,7 @@ class Database:
 
     def __init__(self, scan: Callable[[str], Scan], folder: str) -> None:
         self._scan, self._folder = scan, folder
-        self._connections: dict[bool, Any] = {}
+        self._connections: dict[bool, object] = {}
 
     def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False) -> Any:
         """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +111,7 @@ def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
 def binned(table: pa.Table, bins: int) -> pa.Table:
     """Histograms with raw values replaced by `bins` equal bins over their finite range; the others as they are."""
     raw = table["values"].to_pylist()
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[object]] = {
         name: table[name].to_pylist() for name in ("edges", "counts", "low", "high", "total", "total_squares")
     }
     for row, values in enumerate(raw):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def write_trace(book: ChartTables, path: str | os.PathLike[str]) -> str:
     return os.fspath(path)
 
 
-def _events(book: ChartTables) -> Iterator[dict[str, Any]]:
+def _events(book: ChartTables) -> Iterator[dict[str, object]]:
     table = book.timings()
     ends, seconds = moments(table), column(table, "seconds")
     starts = ends - seconds

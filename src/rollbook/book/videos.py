@@ -54,7 +54,7 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     if "time" in table.column_names:
         times = table["time"].cast(pa.timestamp("ns")).cast(pa.int64())
         table = table.set_column(table.column_names.index("time"), "time", times)
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows: list[dict[str, object]] = table.to_pylist()
     return rows
 
 

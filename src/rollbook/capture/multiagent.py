@@ -85,7 +85,7 @@ class _Recorded:
             )
 
 
-def _without_recording(env: object) -> Any:
+def _without_recording(env: object) -> object:
     """A copy of a recorded environment is the environment alone."""
     return env
 
@@ -145,7 +145,7 @@ class RecordParallel(_Recorded):
         if not self.env.agents:
             episodes.finish(complete=True)
 
-    def _copied(self, obs: Any) -> dict[str, Any]:
+    def _copied(self, obs: Any) -> dict[str, object]:
         """The observations as they are now; environments may write into the same arrays again."""
         if not self.episodes.keeps_steps:
             return {}
@@ -171,7 +171,7 @@ class RecordAEC(_Recorded):
         self, env: Any, recorder: Recorder | EpisodeSettings, *, env_index: int = 0, **settings: object
     ) -> None:
         super().__init__(env, recorder, env_index=env_index, **settings)
-        self._waiting: dict[str, tuple[Any, Any]] = {}
+        self._waiting: dict[str, tuple[object, object]] = {}
         self._steps: dict[str, int] = {}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:

@@ -134,7 +134,7 @@ class Siblings:
         for run in self.runs:
             run.finish(status)
 
-    def _shares(self, values: Mapping[str, Any], axes: int) -> list[dict[str, Any]]:
+    def _shares(self, values: Mapping[str, Any], axes: int) -> list[dict[str, object]]:
         """What each run gets; an array with fewer than `axes` axes has no seed axis."""
         n = len(self.runs)
         shares: list[dict[str, Any]] = [{} for _ in range(n)]
@@ -209,10 +209,10 @@ def _parts(value: Any) -> Iterable[Any]:
     """The entries along the first axis."""
     unbind = getattr(value, "unbind", None)
     if unbind is not None:  # torch, also on a device: views, no wait
-        parts: Iterable[Any] = unbind(0)
+        parts: Iterable[object] = unbind(0)
         return parts
     if hasattr(value, "tolist") and len(value.shape) == 1 and not is_deferred(value):
-        numbers: list[Any] = value.tolist()  # Python's own numbers take the quick path of log()
+        numbers: list[object] = value.tolist()  # Python's own numbers take the quick path of log()
         return numbers
-    entries: Iterable[Any] = iter(value)
+    entries: Iterable[object] = iter(value)
     return entries

@@ -110,7 +110,7 @@ class Stage:
         if opener is not None and opener.f_code.co_flags & _RESUMED:
             opener = None
         # A free-threaded build hands a new thread its parent's context; spans of another thread are not around ours.
-        span: list[Any]
+        span: list[object]
         if around is None or around[4] is not cells:
             span = [None, self.name, 0.0, self, cells, opener]
         else:
@@ -181,7 +181,7 @@ class Stage:
         return f"<timer {self.name!r}>"
 
 
-def _still_open(span: list[Any] | None, frame: FrameType) -> list[Any] | None:
+def _still_open(span: list[Any] | None, frame: FrameType) -> list[object] | None:
     """`span`, or the nearest one around it whose block is still running.
 
     An exception that comes up as a block is being left (Ctrl-C) leaves its span behind. The function that opened it is

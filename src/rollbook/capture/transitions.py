@@ -91,7 +91,7 @@ class TransitionRecorder:
         try:
             agent = str(agent)
             episode = self._episode(env_index if episode_id is None else episode_id, episode_id, env_index, agent)
-            cells: dict[str, Any] = {"t": episode.next_t(agent) if t is None else int(t)}
+            cells: dict[str, object] = {"t": episode.next_t(agent) if t is None else int(t)}
             if agent:
                 cells["agent"] = agent
             for name, value in (("obs", obs), ("action", action), ("next_obs", next_obs)):

@@ -33,7 +33,7 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
     if which is not None:
         click.echo(str(book.checkpoint(which).path))
         return
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, object]] = {}
     for row in checkpoint_rows(book.checkpoints()):
         if row.get("kept") is False:
             rows.get(str(row["checkpoint_id"]), {})["state"] = "deleted"
@@ -49,7 +49,7 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
         remark(f"{len(rows) - len(shown)} more were deleted; --all lists them")
 
 
-def _line(row: dict[str, Any], clocks: tuple[str, ...], path: Path) -> dict[str, Any]:
+def _line(row: dict[str, Any], clocks: tuple[str, ...], path: Path) -> dict[str, object]:
     return {
         "id": row["checkpoint_id"],
         "best": "best" if row.get("is_best") else "",

@@ -89,7 +89,7 @@ def _chosen(
     extra = [name] if name and name not in (*wanted, *ways) else []
     ordered = runs.newest()
     table = ordered.table([*wanted, *extra], ways or None)
-    rows: list[dict[str, Any]] = table.to_pylist()
+    rows: list[dict[str, object]] = table.to_pylist()
     for row, about in zip(rows, ordered.rows(), strict=True):
         row["run"], row["id"] = f"{about['project']}/{about['name']}", about["id"]
     if name:
@@ -104,7 +104,7 @@ def _chosen(
         remark(f"… {len(rows) - limit:,} more runs; --limit shows them")
 
 
-def _order(value: object) -> tuple[bool, Any]:
+def _order(value: object) -> tuple[bool, object]:
     """Numbers before texts, so that a column of both can be sorted."""
     return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 
@@ -118,7 +118,7 @@ def _best(summary: dict[str, Any]) -> float | None:
     return next((value for value in values if isinstance(value, (int, float))), None)
 
 
-def _line(row: dict[str, Any]) -> dict[str, Any]:
+def _line(row: dict[str, Any]) -> dict[str, object]:
     created, ended = row.get("created"), row.get("ended")
     return {
         "run": f"{row['project']}/{row['name']}",

@@ -101,7 +101,7 @@ def print_rows(
         click.echo(line(parts))
 
 
-def _csv_cell(value: object) -> Any:
+def _csv_cell(value: object) -> object:
     if isinstance(value, str):
         return csv_cell(value)
     return "" if value is None else json.dumps(value, default=str) if isinstance(value, (dict, list)) else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from rollbook.cli.find import dir_option, find_runs
@@ -41,6 +39,6 @@ def report(
     from rollbook.report import write
 
     chosen = find_runs(runs, root, where)
-    more: dict[str, Any] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}
+    more: dict[str, object] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}
     what = chosen.last() if len(chosen) == 1 and by is None else chosen
     remark(f"wrote {clean(write(what, output, metric=metrics, by=by, x=axis, **more))}")

@@ -59,7 +59,7 @@ def summary(book: Book) -> dict[str, Any]:
     }
 
 
-def _remote(book: Book) -> dict[str, Any]:
+def _remote(book: Book) -> dict[str, object]:
     """Where it is shipped to, or lies, and how far that is."""
     from rollbook.remote import backlog
     from rollbook.storage.places.views import address_of, is_view
@@ -90,7 +90,7 @@ def _checkpoints(book: Book) -> dict[str, Any]:
     from rollbook.book.checkpoints import checkpoint_rows, kept_checkpoints
     from rollbook.errors import UnknownKey
 
-    said: dict[str, Any] = {}
+    said: dict[str, object] = {}
     present = len(kept_checkpoints(checkpoint_rows(book.checkpoints())))
     for which in ("best", "last") if present else ():
         try:
@@ -101,7 +101,7 @@ def _checkpoints(book: Book) -> dict[str, Any]:
     return {"kept": present, **said} if present else {}
 
 
-def _alerts(book: Book) -> list[dict[str, Any]]:
+def _alerts(book: Book) -> list[dict[str, object]]:
     """What was found wrong, oldest first."""
     return [
         {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument
@@ -134,12 +132,12 @@ def _useful(table: pyarrow.Table) -> list[str]:
     return names
 
 
-def _pylist(table: pyarrow.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.select([n for n in table.column_names if n != "time"]).to_pylist()
+def _pylist(table: pyarrow.Table) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = table.select([n for n in table.column_names if n != "time"]).to_pylist()
     return rows
 
 
-def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict[str, Any]], list[str]]:
+def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict[str, object]], list[str]]:
     """Rows and the names of their columns in order of weight."""
     from rollbook.cli.one_episode import duration, end_of
 

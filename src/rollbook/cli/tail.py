@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import click
 
@@ -70,7 +69,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
         return
 
 
-def _chosen(row: Row, pattern: re.Pattern[str] | None) -> dict[str, Any]:
+def _chosen(row: Row, pattern: re.Pattern[str] | None) -> dict[str, object]:
     return {key: value for key, value in row.values.items() if pattern is None or pattern.search(key)}
 
 

@@ -135,7 +135,7 @@ def _group(
             zero, one = scale[entry.task]
             score = (score - zero) / (one - zero)
         # Over several tasks a seed is one unit; of one task, or without a seed, each run is.
-        unit: Any = entry.name if len(tasks) == 1 or entry.seed is None else f"seed {entry.seed}"
+        unit: object = entry.name if len(tasks) == 1 or entry.seed is None else f"seed {entry.seed}"
         row = rows.setdefault(unit, [math.nan] * len(tasks))
         if not math.isnan(row[tasks.index(entry.task)]):  # the same seed and task once more is a unit of its own
             row = rows.setdefault((unit, n), [math.nan] * len(tasks))

@@ -144,7 +144,7 @@ def tree_of(leaves: Mapping[str, object]) -> Any:
     """Leaves by path as nested dicts; as tuples where all names of a level are 0, 1, 2, …"""
     if set(leaves) == {""}:
         return leaves[""]
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[str, dict[str, object]] = {}
     for path, column in leaves.items():
         head, _, rest = path.partition("/")
         groups.setdefault(head, {})[rest] = column
@@ -204,7 +204,7 @@ def is_ragged(space: object) -> bool:
     return any(map(is_ragged, parts.values() if hasattr(parts, "values") else parts))
 
 
-def _row_of(leaves: Mapping[str, Any], row: int) -> dict[str, Any]:
+def _row_of(leaves: Mapping[str, Any], row: int) -> dict[str, object]:
     """What one row has of each leaf; parts that it lacks are left out."""
     return {path: cells[row] for path, cells in leaves.items() if cells[row] is not None}
 
@@ -243,7 +243,7 @@ class _Index:
     """Stands for the space of a place in a list."""
 
 
-def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> Any:
+def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> object:
     inner = space.feature_space
     if "" in parts and space.stack:
         return np.asarray(parts[""], dtype=inner.dtype).reshape(-1, *inner.shape)
@@ -254,7 +254,7 @@ def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> Any:
     return tuple(elements)
 
 
-def _as_graph(parts: Mapping[str, object], space: Any, what: str) -> Any:
+def _as_graph(parts: Mapping[str, object], space: Any, what: str) -> object:
     from gymnasium.spaces import GraphInstance
 
     def several(name: str, inner: Any) -> Any:

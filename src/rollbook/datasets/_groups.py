@@ -178,7 +178,7 @@ def _joined_column(parts: Sequence[Column | None], lengths: Sequence[int]) -> Co
         kind, shape = np.result_type(*arrays), shapes.pop()
         filled = (np.zeros((n, *shape), kind) if part is None else np.asarray(part.cells) for part, n in pairs)
         return Column(np.concatenate([cells.astype(kind, copy=False) for cells in filled]), valid)
-    listed: list[Any] = []
+    listed: list[object] = []
     for part, n in pairs:
         listed += [None] * n if part is None else list(part.cells)
     return Column(listed, valid, is_json=is_json)
@@ -240,7 +240,7 @@ def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: b
         spread = np.zeros((n, *cells.shape[1:]), cells.dtype)
         spread[rows] = cells
         return Column(spread, valid)
-    listed: list[Any] = [None] * n
+    listed: list[object] = [None] * n
     for row, cell in zip(rows.tolist(), cells, strict=True):
         listed[row] = cell
     return Column(listed, valid, is_json=is_json)

@@ -232,7 +232,7 @@ def trajectory_of(table: pa.Table, features: Mapping[str, Any], origin: Origin, 
         kind = (features.get(name) or {}).get("dtype")
         if name in COUNTED or kind == "video":
             continue
-        cells: Any = _pictures(table[name], name, episode_id) if kind == "image" else to_cells(table[name])
+        cells: object = _pictures(table[name], name, episode_id) if kind == "image" else to_cells(table[name])
         own, shape = origin.columns.get(name, (_own_name(name), None))
         if shape is not None:
             try:

@@ -37,7 +37,7 @@ class V21Writer:
     def __init__(self, root: Path, fps: float, task: str, robot_type: str | None) -> None:
         self._root, self._fps, self._task, self._robot_type = root, fps, task, robot_type
         self._episodes = self._frames = 0
-        self._features: dict[str, Any] = {}
+        self._features: dict[str, object] = {}
         meta = root / "meta"
         meta.mkdir(parents=True, exist_ok=True)
         self._open = ExitStack()

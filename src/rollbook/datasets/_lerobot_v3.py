@@ -49,7 +49,7 @@ class V3Writer:
         self._waiting: list[tuple[str, int, list[Column]]] = []
         self._waiting_bytes = 0
         self._totals: dict[str, Stats] = {}
-        self._features: dict[str, Any] = {}
+        self._features: dict[str, object] = {}
         self._open = ExitStack()
         self._data = self._open.enter_context(_Files(root / "data"))
         self._listed = self._open.enter_context(_Files(root / "meta" / "episodes"))

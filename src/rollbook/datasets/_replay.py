@@ -77,7 +77,7 @@ class Replay:
 
     def _record(self, trajectory: Trajectory, t: list[int], cells: Mapping[str, Cells]) -> None:
         n = len(t)
-        columns: dict[str, Any] = {"episode_id": [trajectory.episode_id] * n, "t": t}
+        columns: dict[str, object] = {"episode_id": [trajectory.episode_id] * n, "t": t}
         if trajectory.agent:
             columns["agent"] = [trajectory.agent] * n
         for name, column in cells.items():

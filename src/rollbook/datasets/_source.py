@@ -98,7 +98,7 @@ class Trajectory:
         return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
 
 
-def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, Any]:
+def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, object]:
     """The n cells of each leaf and the one at the end. A leaf without an end is left out, unless its parts may go."""
     if space is None or not is_ragged(space):
         return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
@@ -298,7 +298,7 @@ class StepSource:
         if places is None:
             return None
         columns: dict[str, Cells] = {}
-        last: dict[str, Any] = {}
+        last: dict[str, object] = {}
         for name, column in group.columns.items():
             cells = cut(column, places)
             if cells is not None:

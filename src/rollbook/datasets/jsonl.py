@@ -61,7 +61,7 @@ def to_jsonl(
     source = StepSource(book, episodes=episodes, agents=agents)
     exported = Exported(paths=(os.fspath(path),))
     with replacing(path) as beside, _open(beside, "wt", os.fspath(path).endswith(".gz")) as file:
-        spaces: dict[str, Any] = {}
+        spaces: dict[str, object] = {}
         for agent in source.agents:
             for what in ("observation", "action"):
                 space = source.space(what, agent)
@@ -142,8 +142,8 @@ def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
 
 def _read(path: str | os.PathLike[str], replay: Replay) -> Iterator[Trajectory]:
     name = os.fspath(path)
-    head: dict[str, Any] | None = None
-    lines: list[dict[str, Any]] = []
+    head: dict[str, object] | None = None
+    lines: list[dict[str, object]] = []
     with _open(name, "rt", name.endswith(".gz")) as file:
         for number, text in enumerate(file, 1):
             ready = None
@@ -250,7 +250,7 @@ def _encoded(content: Any) -> str:
         return _encode(_json(content))
 
 
-def _of_numpy(value: Any) -> Any:
+def _of_numpy(value: Any) -> object:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError

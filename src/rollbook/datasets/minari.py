@@ -108,7 +108,7 @@ def _place(dataset_id: str) -> Path:
     return Path(get_dataset_path(dataset_id))
 
 
-def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any], env: Any, metadata: Any) -> Any:
+def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any], env: Any, metadata: Any) -> object:
     taken = inspect.signature(minari.create_dataset_from_buffers).parameters
     options = dict(metadata)
     if "jpeg_encoding" in taken:
@@ -133,7 +133,7 @@ def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any],
 
 def _buffers(
     source: StepSource, agent: str, spaces: tuple[object, object], infos: bool, exported: Exported
-) -> Iterator[Any]:
+) -> Iterator[object]:
     from minari.data_collector import EpisodeBuffer
 
     for trajectory in whole_trajectories(source, exported, agent):
@@ -154,9 +154,9 @@ def _buffers(
 _AT_RESET: dict[str, Any] = {"f": np.nan, "i": 0, "u": 0, "b": False}
 
 
-def _infos(trajectory: Trajectory) -> Any:
+def _infos(trajectory: Trajectory) -> object:
     """Infos that are there at every step, with a placeholder for the reset's."""
-    infos: dict[str, Any] = {}
+    infos: dict[str, object] = {}
     for name, cells in trajectory.columns.items():
         path = name.removeprefix("info/")
         if path == name:
@@ -172,7 +172,7 @@ def _infos(trajectory: Trajectory) -> Any:
     return tree if isinstance(tree, dict) else None
 
 
-def _space(source: StepSource, given: object, what: str, agent: str) -> Any:
+def _space(source: StepSource, given: object, what: str, agent: str) -> object:
     if isinstance(given, dict):  # by agent
         given = given.get(agent)
     space = given if given is not None else source.space(what, agent)
@@ -184,7 +184,7 @@ def _space(source: StepSource, given: object, what: str, agent: str) -> Any:
     return space
 
 
-def _spec(source: StepSource, env: object) -> Any:
+def _spec(source: StepSource, env: object) -> object:
     if env != "recorded":
         return env
     name = source.env_id()

@@ -169,7 +169,7 @@ def _table(episodes: Sequence[_Rows]) -> pa.Table:
 
 def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: object) -> _Rows:
     n = len(trajectory)
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "t": trajectory.t.astype(np.int64, copy=False),
         "obs": _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
         "actions": _cells(trajectory.actions(), "actions", trajectory),
@@ -186,24 +186,24 @@ def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space
     return _Rows((trajectory.episode_id, trajectory.agent or None, module_id), n, columns)
 
 
-def _observed(cells: Any, n: int, flat_space: object, trajectory: Trajectory) -> Any:
+def _observed(cells: Any, n: int, flat_space: object, trajectory: Trajectory) -> object:
     if flat_space is not None and isinstance(cells, (dict, tuple)):
         cells = _flattened(cells, n, flat_space)
     return _cells(cells[:n] if not isinstance(cells, (dict, tuple)) else cells, "observations", trajectory)
 
 
-def _flattened(cells: object, n: int, space: object) -> Any:
+def _flattened(cells: object, n: int, space: object) -> object:
     spaces = need("gymnasium", extra="gym", why="to_rllib(flatten=True)").spaces
     return np.stack([spaces.flatten(space, _at(cells, i)) for i in range(n)])
 
 
-def _at(cells: Any, i: int) -> Any:
+def _at(cells: Any, i: int) -> object:
     if isinstance(cells, dict):
         return {name: _at(part, i) for name, part in cells.items()}
     return tuple(_at(part, i) for part in cells) if isinstance(cells, tuple) else cells[i]
 
 
-def _cells(cells: object, what: str, trajectory: Trajectory) -> Any:
+def _cells(cells: object, what: str, trajectory: Trajectory) -> object:
     if isinstance(cells, list):
         try:
             cells = np.asarray(cells)
@@ -305,7 +305,7 @@ _NAMES = {"obs": "obs", "actions": "action", "rewards": "reward", "new_obs": "ne
 
 def _columns(table: pa.Table) -> dict[str, Any]:
     n = table.num_rows
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for name in table.column_names:
         if name in ("eps_id", "agent_id"):
             columns[name] = ["" if value is None else str(value) for value in table[name].to_pylist()]

@@ -78,7 +78,7 @@ class Filter:
 
     def state(self) -> dict[str, Any]:
         """The memory of this filter and of everything behind it, as plain JSON data."""
-        state: dict[str, Any] = {}
+        state: dict[str, object] = {}
         own = self._save()
         if own:
             state["own"] = own
@@ -120,7 +120,7 @@ class Filter:
     def _recall(self, token: object) -> None:
         """Go back to `token`."""
 
-    def _save(self) -> dict[str, Any]:
+    def _save(self) -> dict[str, object]:
         """The memory as plain JSON data."""
         return {}
 

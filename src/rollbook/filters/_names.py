@@ -22,7 +22,7 @@ def object_at(place: str, asked_by: str) -> Any:
     try:
         if not name:
             raise ImportError("there is no ':' in it")
-        named: Any = import_module(module)
+        named: object = import_module(module)
         for part in name.split("."):
             named = getattr(named, part)
     except (ImportError, AttributeError) as err:

@@ -112,7 +112,7 @@ class Aggregate(Filter):
             if isinstance(pile, Pile):
                 pile.back_to(size)
 
-    def _save(self) -> dict[str, Any]:
+    def _save(self) -> dict[str, object]:
         return {
             "piles": [[key, _to_json(pile)] for key, pile in self._piles.items()],
             "latest": None if self._latest is None else row_to_json(with_values(self._latest, {})),
@@ -138,7 +138,7 @@ def _named(pile: Pile) -> dict[str, float]:
     return {"mean": mean, "std": std, "median": median, "max": high, "min": low}
 
 
-def _to_json(pile: Pile | _Last) -> Any:
+def _to_json(pile: Pile | _Last) -> object:
     """All of it as plain JSON data."""
     if isinstance(pile, _Last):
         return {"last": value_to_json(pile.value)}

@@ -10,7 +10,6 @@ Apply(Csv(), only_losses)                                   # the same by hand
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.filters._base import Filter
@@ -60,7 +59,7 @@ def place_of(function: object) -> str | None:
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    named: Any = sys.modules.get(module)
+    named: object = sys.modules.get(module)
     for part in name.split("."):
         named = getattr(named, part, None)
     return f"{module}:{name}" if named is function else None

@@ -75,7 +75,7 @@ class Every(Filter):
             return (row,)
         if self._per_key:
             return self._by_key(row)
-        group: Any = () if self._together else (row.scope, *row.values)
+        group: object = () if self._together else (row.scope, *row.values)
         if self._passes(group, row):
             self._held.pop(group, None)
             return (row,)
@@ -135,7 +135,7 @@ class Every(Filter):
     def _recall(self, token: Any) -> None:
         self._begun, self._held = token
 
-    def _save(self) -> dict[str, Any]:
+    def _save(self) -> dict[str, object]:
         rows = list({id(row): row for row in self._held.values()}.values())
         place = {id(row): number for number, row in enumerate(rows)}
         return {
@@ -163,9 +163,9 @@ def _checked_steps(steps: tuple[str, int]) -> tuple[str, int]:
     return clock, int(n)
 
 
-def _as_json(group: object) -> Any:
+def _as_json(group: object) -> object:
     return list(group) if isinstance(group, tuple) else group
 
 
-def _from_json(group: object) -> Any:
+def _from_json(group: object) -> object:
     return tuple(group) if isinstance(group, list) else group

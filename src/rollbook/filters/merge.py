@@ -59,7 +59,7 @@ class Merge(Filter):
         self._pending = row
         return () if before is None else (before,)
 
-    def _reading(self, row: Row) -> Any:
+    def _reading(self, row: Row) -> object:
         return (row.clocks or None) if self._clock is None else row.clocks.get(self._clock)
 
     def _belong(self, before: Row, row: Row) -> bool:
@@ -82,7 +82,7 @@ class Merge(Filter):
     def _recall(self, token: Any) -> None:
         self._pending = token
 
-    def _save(self) -> dict[str, Any]:
+    def _save(self) -> dict[str, object]:
         return {} if self._pending is None else {"pending": row_to_json(self._pending)}
 
     def _load(self, saved: Mapping[str, Any]) -> None:

@@ -94,7 +94,7 @@ class Smooth(Filter):
     def _recall(self, token: Any) -> None:
         self._series = token
 
-    def _save(self) -> dict[str, Any]:
+    def _save(self) -> dict[str, object]:
         return {"series": {key: list(pair) for key, pair in self._series.items()}}
 
     def _load(self, saved: Mapping[str, Any]) -> None:

@@ -67,7 +67,7 @@ def check(asked: object) -> list[dict[str, Any]]:
     """
     if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__") or hasattr(asked, "items"):
         raise BadInput(f"rules={asked!r:.200}: pass a list of names or dicts, such as rules=['non_finite', 'silent']")
-    specs: list[dict[str, Any]] = []
+    specs: list[dict[str, object]] = []
     for rule in asked:
         spec = {"name": rule} if isinstance(rule, str) else rule
         if not hasattr(spec, "items") or not isinstance(spec.get("name"), str):
@@ -86,7 +86,7 @@ def summary(name: str) -> str:
     return summary_of(_load(name), name)
 
 
-def _load(name: str) -> Any:
+def _load(name: str) -> object:
     """The class of that name, or at "package.module:Class"."""
     module, colon, member = name.partition(":")
     if not colon:

@@ -171,7 +171,7 @@ def _header_of(file: Path) -> _Header | None:
     try:
         with open(file, encoding="utf-8", errors="backslashreplace", newline="") as stream:
             first = stream.readline(_LONGEST_LINE)
-            monitor: Mapping[str, Any] | None = None
+            monitor: Mapping[str, object] | None = None
             lines = 1
             if first.startswith("#"):
                 try:

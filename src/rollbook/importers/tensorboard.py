@@ -78,7 +78,7 @@ class TensorBoard:
         plugin = value.metadata.plugin_data.plugin_name or kinds.get(tag, "")
         if value.metadata.plugin_data.plugin_name:
             kinds[tag] = plugin
-        made: Any = None
+        made: object = None
         if form == "simple_value":
             made = float(value.simple_value)
         elif form == "histo":
@@ -110,7 +110,7 @@ def _histogram_of(histo: Any) -> Histogram | None:
     )
 
 
-def _of_tensor(tensor: Any, plugin: str) -> Any:
+def _of_tensor(tensor: Any, plugin: str) -> object:
     """A scalar, text or histogram in TensorBoard's newer form; None for others."""
     if tensor.string_val:
         texts = [text.decode("utf-8", "backslashreplace") for text in tensor.string_val]

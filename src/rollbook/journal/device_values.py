@@ -86,7 +86,7 @@ class DeviceValues:
     def _flush_numbers(self) -> None:
         waiting = list(self.numbers)
         self._since = self._bytes = 0
-        by_lane: dict[int, dict[int, dict[str, Any]]] = {}
+        by_lane: dict[int, dict[int, dict[str, object]]] = {}
         lost = []
         for (lane, seq, key, _value), number in zip(waiting, devices.fetch([item[3] for item in waiting]), strict=True):
             if number is None:

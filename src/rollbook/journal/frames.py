@@ -161,7 +161,7 @@ def _decoder() -> Callable[[Any], Any]:
     return decoder
 
 
-def _ext(code: int, data: bytes) -> Any:
+def _ext(code: int, data: bytes) -> object:
     import msgspec
 
     return msgspec.msgpack.Ext(code, data)
@@ -250,7 +250,7 @@ def _buffer(value: Any) -> Any:
     return _ext(ARRAY, f"{order}{kind}|{','.join(map(str, view.shape or ()))}|".encode() + view.tobytes())
 
 
-def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
+def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> object:
     """`value` made of nothing but what msgpack can hold."""
     kind = type(value)
     if value is None or kind is bool or kind is float:
@@ -280,11 +280,11 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
         return _safe_repr(value)
 
 
-def _clean_other(value: object, where: str, problems: list[str], above: tuple[int, ...]) -> Any:
+def _clean_other(value: object, where: str, problems: list[str], above: tuple[int, ...]) -> object:
     import collections.abc as abc
 
     if isinstance(value, abc.Mapping):
-        result: dict[Any, Any] = {}
+        result: dict[Any, object] = {}
         for name, item in value.items():
             key = _clean_key(name, where, problems)
             result[key] = _clean(item, f"{where}.{key}" if where else str(key), problems, above)
@@ -321,7 +321,7 @@ def _native(value: object) -> Any:
     return None if plain is value else plain
 
 
-def _clean_key(name: object, where: str, problems: list[str]) -> Any:
+def _clean_key(name: object, where: str, problems: list[str]) -> object:
     if isinstance(name, str):
         return _clean_text(name, where, problems)
     if type(name) is int:
@@ -331,7 +331,7 @@ def _clean_key(name: object, where: str, problems: list[str]) -> Any:
     return _clean_text(_safe_repr(name), where, problems)
 
 
-def _clean_int(value: int, where: str, problems: list[str]) -> Any:
+def _clean_int(value: int, where: str, problems: list[str]) -> object:
     if -(2**63) <= value < 2**63:
         return value
     if value.bit_length() > _MOST_DIGITS * 3:
@@ -367,7 +367,7 @@ def _note(problems: list[str], where: str, what: str) -> None:
         problems.append(f"{where[:200] or 'the frame'} {what}".encode("utf-8", "backslashreplace").decode())
 
 
-def _from_ext(code: int, data: memoryview) -> Any:
+def _from_ext(code: int, data: memoryview) -> object:
     """What an extension of msgpack stands for; one that is not known stays as its bytes."""
     raw = bytes(data)
     if code == BIG_INT:

@@ -224,7 +224,7 @@ class Watch:
                 raise
 
 
-def _exit_event(select: Any, pid: int) -> Any:
+def _exit_event(select: Any, pid: int) -> object:
     return select.kevent(pid, filter=select.KQ_FILTER_PROC, flags=select.KQ_EV_ADD, fflags=select.KQ_NOTE_EXIT)
 
 

@@ -112,7 +112,7 @@ class WriterFiles:
 
     def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, Any]]:
         """The values that came later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
-        filled: dict[int, dict[str, Any]] = {}
+        filled: dict[int, dict[str, object]] = {}
         for log_lane, logs in self.logs.items():
             for log in logs.values():
                 self.safely(log, log.top)

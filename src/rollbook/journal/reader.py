@@ -247,7 +247,7 @@ class _Window:
         self._tables, self._most = tables, most
         self._blocks: list[Block] = []
         self._frames: list[tuple[LogState, list[int]]] = []
-        self._fills: dict[int, dict[str, Any]] = {}
+        self._fills: dict[int, dict[str, object]] = {}
 
     def reached(self, cursor: Cursor, seq: int) -> None:
         """Move the cursor of this lane."""
@@ -353,7 +353,7 @@ class _Window:
         filled = self._fills.get(seq, {})
         return any(key not in filled for key in later)
 
-    def _payload(self, log: LogState, start: int) -> tuple[int, int, dict[str, Any]] | None:
+    def _payload(self, log: LogState, start: int) -> tuple[int, int, dict[str, object]] | None:
         try:
             return log.file.payload_at(start)
         except (OSError, Damaged) as err:
@@ -405,7 +405,7 @@ if TYPE_CHECKING:
 
 def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row, adds: bool = False) -> None:
     if row.mark or any(not isinstance(value, (float, int)) for value in row.values.values()):
-        kind: tuple[Any, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
+        kind: tuple[object, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
     else:
         kind = (row.scope, *row.values)
     known = newest.get(kind)

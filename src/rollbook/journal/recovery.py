@@ -17,7 +17,7 @@ from rollbook.foreign import is_foreign
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     T = TypeVar("T")
 
@@ -112,7 +112,7 @@ def _running_frames() -> set[int]:
 
 def _references() -> int:
     """What `unused` counts for a thing that nobody else holds."""
-    things: list[Any] = [bytearray()]
+    things: list[object] = [bytearray()]
     for place in range(len(things)):
         thing = things[place]
         return sys.getrefcount(thing)

@@ -127,7 +127,7 @@ class Stream:
         self._numbers = itertools.count()  # the run's own thread makes spare slots at the same time
         self._looked_at = 0  # the offset when `prepare` last looked
         self._pace = 0  # bytes of rows from one look to the next
-        self._refusal: tuple[float, tuple[Any, ...]] | None = None  # until when, and what the system said
+        self._refusal: tuple[float, tuple[object, ...]] | None = None  # until when, and what the system said
 
     @property
     def mapped_bytes(self) -> int:

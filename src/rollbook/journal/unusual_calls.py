@@ -90,7 +90,7 @@ class UnusualCalls:
 
     def take_declared(self, declared: Mapping[str, object]) -> dict[str, Any]:
         """Set the clocks that were declared in init; returns what was no clock reading, as values `clock/<name>`."""
-        refused: dict[str, Any] = {}
+        refused: dict[str, object] = {}
         for name, value in declared.items():
             try:
                 index = self._writer.clocks.index(name)
@@ -110,7 +110,7 @@ class UnusualCalls:
 
     def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, Any]]:
         """All clocks of a row, after setting those that were given; and the refused readings as values."""
-        refused: dict[str, Any] = {}
+        refused: dict[str, object] = {}
         current = self._channel.current
         for index, value in enumerate(given):
             if value is not UNKNOWN and value != UNKNOWN:
@@ -340,7 +340,7 @@ class UnusualCalls:
         from rollbook.journal.frames import encode
 
         channel = self._channel
-        payload: dict[str, Any] = {
+        payload: dict[str, object] = {
             "table": channel.table,
             "scope": channel.scope,
             "at": channel.at,

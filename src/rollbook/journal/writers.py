@@ -95,7 +95,7 @@ def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     return [WriterInfo(folder) for folder in folders if os.path.isdir(folder) and not os.path.islink(folder)]
 
 
-def _read_json(path: str) -> tuple[dict[str, Any] | None, str]:
+def _read_json(path: str) -> tuple[dict[str, object] | None, str]:
     try:
         with open(open_regular(path), encoding="utf-8") as file:
             content = json.load(file)

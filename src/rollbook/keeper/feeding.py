@@ -31,7 +31,7 @@ class Feeding:
         self, run_folder: str, clock: Callable[[], float], say: Callable[[str, str], None], *, in_turn: bool
     ) -> None:
         self._folder, self._clock, self._say, self._in_turn = run_folder, clock, say, in_turn
-        self._specs: Sequence[Any] = ()
+        self._specs: Sequence[object] = ()
         self._x = ""
         self._sinks: Sinks | None = None
         self._flushing: frozenset[str] = frozenset()

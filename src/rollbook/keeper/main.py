@@ -123,7 +123,7 @@ class Keeper:
         self._vanished = False
         self._drain_seconds = _DRAIN_SECONDS
         self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
-        self._state: dict[str, Any] = {}
+        self._state: dict[str, object] = {}
         self._troubles: dict[str, Any] = {}
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when

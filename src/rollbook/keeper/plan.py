@@ -77,7 +77,7 @@ class Plan:
         return str(manifest.newest(self.info).get("writer") or "")
 
 
-def _entries(listed: object) -> list[dict[str, Any]]:
+def _entries(listed: object) -> list[dict[str, object]]:
     if not isinstance(listed, list):
         return []
     return [entry for entry in listed if isinstance(entry, dict) and "name" in entry]

@@ -131,7 +131,7 @@ class Picture:
             self._draw(figure, chosen)
             return figure
 
-    def _repr_png_(self) -> Any:
+    def _repr_png_(self) -> object:
         return self.bytes("png")
 
     def _repr_html_(self) -> str:

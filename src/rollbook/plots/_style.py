@@ -45,7 +45,7 @@ class Style:
 
     def dashes(self, place: int) -> Any:
         """The dashes of the group at a place: solid for the first ten, then five other kinds."""
-        kinds: tuple[Any, ...] = (
+        kinds: tuple[object, ...] = (
             "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)),
         )  # fmt: skip
         return kinds[place // len(self.series) % len(kinds)]

@@ -67,7 +67,7 @@ def _onto(edges: Any, counts: Any, low: float, high: float) -> Any:
     return np.diff(places) / total if total > 0 else np.zeros(_BINS)
 
 
-def _borders(x: Any) -> Any:
+def _borders(x: Any) -> object:
     if len(x) == 1:
         return np.array([x[0] - 0.5, x[0] + 0.5])
     middle = (x[1:] + x[:-1]) / 2

@@ -34,7 +34,7 @@ def draw(
     tall = -(-len(panels) // wide)
     figure.set_size_inches(max(7.0, 2.6 * wide), (2.6 if wide < 4 else 1.9) * tall + 0.3)
     grid = figure.subplots(tall, wide, squeeze=False, sharex=True, sharey=same_scale)
-    entries: list[tuple[Any, str]] = []
+    entries: list[tuple[object, str]] = []
     one_line = all(len(panel.lines) <= 1 for panel in panels)
     for place, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
         paint = Paint(axes, style)

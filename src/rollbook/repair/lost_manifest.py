@@ -106,7 +106,7 @@ def _began(about: dict[str, Any]) -> float:
         return time.time()
 
 
-def _config(folder: str) -> dict[str, Any]:
+def _config(folder: str) -> dict[str, object]:
     """What total_config.py assigns, read as literals; {} if there is anything else in it."""
     try:
         with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:

@@ -84,7 +84,7 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
     page.table([{"name": name, "value": _word(value)} for name, value in _flat(book.config, "config")])
     page.text("where it came from", "h2")
     known = info.get("git")
-    git: dict[str, Any] = known if isinstance(known, dict) else {}
+    git: dict[str, object] = known if isinstance(known, dict) else {}
     facts = {"host": info.get("host"), "python": info.get("python"), "rollbook": info.get("rollbook"),
              "commit": git.get("commit"), "dirty": git.get("dirty"), "attempts": len(book.attempts)}  # fmt: skip
     page.table([{"name": name, "value": _word(value)} for name, value in facts.items() if value is not None])
@@ -159,7 +159,7 @@ def _flat(values: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
     return list(leaves(values, prefix))[:200]
 
 
-def _word(value: object) -> Any:
+def _word(value: object) -> object:
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
 
 

@@ -174,8 +174,8 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
     from rollbook import health
     from rollbook.sinks import DEFAULT, LIVE
 
-    for_keeper: list[dict[str, Any]] = []
-    local: list[Any] = []
+    for_keeper: list[dict[str, object]] = []
+    local: list[object] = []
     for sink in sinks:
         if not isinstance(sink, (str, dict)):
             missing = [verb for verb in ("open", "write", "close") if not callable(getattr(sink, verb, None))]
@@ -214,7 +214,7 @@ def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
         if "filters" in own:
             spec["options"] = {**own, "filters": plain_specs(own["filters"])}
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(spec, default=_plain))
+        plain: dict[str, object] = json.loads(json.dumps(spec, default=_plain))
     except (TypeError, ValueError) as err:
         raise BadInput(
             f"sinks=[… {spec!r:.200} …]: a sink that is named is made by the keeper in another process, so its options "

@@ -167,7 +167,7 @@ class ForeignRows:
                 group.add(moment, clocks, cells)
         return list(groups.values()), usable
 
-    def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, Any]]]:
+    def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, object]]]:
         """(table, scope, at, unix ns, clocks, cells) of each table that a row belongs to."""
         names = self._run.writer.clocks
         scope = at = ""
@@ -183,7 +183,7 @@ class ForeignRows:
             scope = str(values.pop("scope", "") or "")
         clocks, cells = self._clocks(given, names), {}
         texts: dict[str, str] = {}
-        parts: list[tuple[str, str, str, int, list[int], dict[str, Any]]] = []
+        parts: list[tuple[str, str, str, int, list[int], dict[str, object]]] = []
         for name, value in flatten({**values, **clocks[1]}) if table == "metrics" else values.items():
             if value is None:
                 continue
@@ -311,7 +311,7 @@ def _each(rows: Any) -> Iterator[Any]:
         yield from rows
 
 
-def _of_batch(batch: Any) -> Iterator[dict[str, Any]]:
+def _of_batch(batch: Any) -> Iterator[dict[str, object]]:
     """A record batch row by row. Times become whole nanoseconds: Python's own have none."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):

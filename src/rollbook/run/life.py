@@ -44,7 +44,7 @@ def start(
     from rollbook.run.ticker import Ticker
 
     run = Run(folder=Path(folder), about=about, writer=writer, end=end)
-    local: Any = None
+    local: object = None
     if plan is not None:
         _write_plan(folder, plan, about)
         os.environ["ROLLBOOK_RUN_ID"] = folder
@@ -160,7 +160,7 @@ def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
     write_json(os.path.join(path, "plan.json"), asked)
 
 
-def _local_sinks(run: Run, sinks: list[Any]) -> Any:
+def _local_sinks(run: Run, sinks: list[Any]) -> object:
     if not sinks:
         return None
     from rollbook.keeper.local import LocalSinks

@@ -34,7 +34,7 @@ _MADE_SECONDS = 5.0
 def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
     """What another host has to know of a run to keep a part of it: plain data, a few hundred bytes."""
     entry = manifest.entry_of(about, attempt)
-    page: dict[str, Any] = {name: value for name, value in about.items() if name in _TRAVELS and value}
+    page: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
     page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_A_LIFE and value is not None}]
     page["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
     return page

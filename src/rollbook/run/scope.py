@@ -173,7 +173,7 @@ class Scope:
         try:
             readings, refused = self._unusual.clocks((), clocks)
             channel = self._channel
-            payload: dict[str, Any] = {
+            payload: dict[str, object] = {
                 "table": table,
                 "scope": channel.scope,
                 "at": channel.at,
@@ -284,7 +284,7 @@ class Scope:
         full = f"{self._channel.prefix}{key}"
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
 
-    def _binned(self, key: str, values: object) -> dict[str, Any]:
+    def _binned(self, key: str, values: object) -> dict[str, object]:
         try:
             return histogram_columns(values)
         except (TypeError, ValueError) as err:

@@ -453,7 +453,7 @@ def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
 _MOST_NAMED = 8
 
 
-def _summary_of(folder: str) -> dict[str, Any]:
+def _summary_of(folder: str) -> dict[str, object]:
     """The last words of the lives before, also those that run.json had no time to take up."""
     fields = manifest.look(folder)
     lives = fields["attempts"][:-1]
@@ -496,7 +496,7 @@ def _is_private(private: bool | None) -> bool:
     return os.environ.get("ROLLBOOK_PRIVATE", "") not in ("", "0") if private is None else private
 
 
-def _plain_config(config: object) -> tuple[dict[str, Any], list[str]]:
+def _plain_config(config: object) -> tuple[dict[str, object], list[str]]:
     if config is None:
         return {}, []
     from rollbook.capture.origin.config import plain
@@ -504,7 +504,7 @@ def _plain_config(config: object) -> tuple[dict[str, Any], list[str]]:
     return plain(config)
 
 
-def _fork_origin(origin: object) -> Any:
+def _fork_origin(origin: object) -> object:
     identity = getattr(origin, "id", None)
     if identity is None:
         return origin if isinstance(origin, (str, dict, list)) else repr(origin)

@@ -11,7 +11,6 @@ from rollbook.foreign import tolerating
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from rollbook.run.open_run import OpenRun
 
@@ -23,8 +22,8 @@ class SummaryWords:
 
     def __init__(self, run: OpenRun) -> None:
         self._run = run
-        self._said: dict[str, Any] = dict(run.summary)
-        self._words: dict[str, list[Any]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
+        self._said: dict[str, object] = dict(run.summary)
+        self._words: dict[str, list[object]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
         self._begun, self._others_stamp = time.time_ns(), 0
 
     def unsaid(self, summary: Mapping[str, object]) -> list[str]:

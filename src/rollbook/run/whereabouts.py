@@ -24,7 +24,7 @@ def whereabouts() -> dict[str, Any]:
 
     Asks Ray only where this process has it loaded and is part of a cluster. Never raises.
     """
-    places: dict[str, Any] = {}
+    places: dict[str, object] = {}
     for system, names in _VARIABLES.items():
         if os.environ.get(names[0]):
             said = {name: os.environ[name] for name in names if os.environ.get(name)}
@@ -40,7 +40,7 @@ def whereabouts() -> dict[str, Any]:
     return places
 
 
-def _in_ray(ray: object, context: Any) -> dict[str, Any]:
+def _in_ray(ray: object, context: Any) -> dict[str, object]:
     place = {"node": context.get_node_id(), "job": context.get_job_id()}
     mode = getattr(getattr(context, "worker", None), "mode", None)
     if mode is not None and mode != getattr(ray, "WORKER_MODE", mode):

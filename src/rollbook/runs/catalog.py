@@ -89,7 +89,7 @@ def _page(folder: str) -> os.stat_result | None:
     return about if stat.S_ISREG(about.st_mode) else None
 
 
-def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, Any] | None]:
+def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, object] | None]:
     cache = _Cache(root) if len(folders) >= _WORTH_A_CACHE else None
     rows = [_row(folder, page, cache, problems) for folder, page in folders]
     if cache is not None and cache.was_read:

@@ -130,19 +130,19 @@ def _go_along(names: Sequence[str]) -> str:
     return f"Divide the runs as {own} does: {', '.join(others[:4])}{more}."
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     return value if value is None or isinstance(value, (int, float, str)) else str(value)
 
 
 def _numbers(asked: _Asked) -> Curves:
-    usual: dict[str, Any] = {"statistic": "iqm", "points": 200, "seed": 0}
+    usual: dict[str, object] = {"statistic": "iqm", "points": 200, "seed": 0}
     return curves_of(asked.rows, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
 
 
 def _comparison(asked: _Asked, chart: str) -> Comparison:
     if asked.by is None:
         raise BadInput(f"plot(chart={chart!r}): say what makes the groups, such as by='config.algo'")
-    usual: dict[str, Any] = {
+    usual: dict[str, object] = {
         "score": "mean of the last 10%", "task": None, "normalise": None, "statistic": None, "plan": None,
         "delta": None, "floor": None, "seed": 0,
     }  # fmt: skip

@@ -114,7 +114,7 @@ def _facts(row: Mapping[str, object]) -> Iterator[tuple[tuple[str, str], str]]:
             if _text(value) != _text(_at(about["config"], name)):
                 yield ("config", f"attempt {attempt['n']}: {name}"), _text(value)
     given = about.get("git")
-    git: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    git: Mapping[str, object] = given if isinstance(given, Mapping) else {}
     for name in _CODE:
         if git.get(name) is not None:
             yield ("code", f"git {name}"), _text(git[name])
@@ -126,7 +126,7 @@ def _facts(row: Mapping[str, object]) -> Iterator[tuple[tuple[str, str], str]]:
     yield ("machine", "host"), _text(about.get("host"))
 
 
-def _at(config: object, name: str) -> Any:
+def _at(config: object, name: str) -> object:
     value = config
     for part in name.split(".")[1:]:
         value = value.get(part) if isinstance(value, Mapping) else None

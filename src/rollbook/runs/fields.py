@@ -30,7 +30,7 @@ def value_at(row: Mapping[str, object], name: str) -> Any:
     inner = row.get(first)
     if type(inner) is dict and rest in inner:  # the usual case, at a third of the price
         return inner[rest]
-    value: Any = row
+    value: object = row
     parts = name.split(".")
     for place, part in enumerate(parts):
         if not isinstance(value, Mapping):

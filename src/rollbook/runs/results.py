@@ -234,11 +234,11 @@ def _usual_columns(rows: Sequence[Row]) -> list[str]:
     return [*_USUAL, *named]
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _wanted(metrics: Mapping[str, object] | Sequence[str] | None) -> dict[str, list[Any]]:
+def _wanted(metrics: Mapping[str, object] | Sequence[str] | None) -> dict[str, list[object]]:
     if metrics is None:
         return {}
     if isinstance(metrics, str):

@@ -111,7 +111,7 @@ class RunSet(Sequence["Book"]):
           BadInput: no run has the field.
         """
         check_field(field, self._rows, f"group_by({field!r})")
-        groups: dict[Any, list[Mapping[str, Any]]] = {}
+        groups: dict[Any, list[Mapping[str, object]]] = {}
         for row, value in zip(self._rows, values_at(self._rows, field), strict=True):
             groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
         return {value: self._some(rows) for value, rows in groups.items()}
@@ -175,7 +175,7 @@ class RunSet(Sequence["Book"]):
             raise RunNotFound(f"{name!r}: no run below {self.root} is called so.{did_you_mean(name, list(known))}")
         return self._some(fitting)
 
-    def _named(self, name: str | None) -> list[Mapping[str, Any]]:
+    def _named(self, name: str | None) -> list[Mapping[str, object]]:
         if name is None:
             return self._rows
         rows = [row for row in self._rows if _is_named(row, name)]

@@ -51,7 +51,7 @@ class FrameSealing:
     def _seal_batch(self, info: WriterInfo, lane: int, paths: list[str], gone: bool) -> bool:
         """Neighbouring frame files of one lane become one part a group; then they are given up. False if some wait."""
         done: list[tuple[str, bool]] = []
-        frames: list[tuple[int, int, dict[str, Any]]] = []
+        frames: list[tuple[int, int, dict[str, object]]] = []
         later = waits = False
         for path in paths:
             batch = self._pass.attempt(_read, path, info)

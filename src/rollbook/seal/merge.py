@@ -269,7 +269,7 @@ def _stored(parts: list[Part]) -> dict[str, str]:
     return stored
 
 
-def _common(parts: list[Part], name: str) -> Any:
+def _common(parts: list[Part], name: str) -> object:
     """A constant of all parts, or None where it varies."""
     values = {part.meta.get(name) for part in parts}
     return values.pop() if len(values) == 1 else None

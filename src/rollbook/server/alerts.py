@@ -56,7 +56,7 @@ def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, cloc
     )
 
 
-def _evidence(said: Any) -> Any:
+def _evidence(said: object) -> object:
     if isinstance(said, str):
         try:
             return plain(json.loads(said))
@@ -117,7 +117,7 @@ def there(folder: str, path: str) -> str | None:
     return None
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: object) -> int | None:
     return (
         int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**31 else None
     )

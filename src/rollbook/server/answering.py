@@ -41,7 +41,7 @@ class Workers:
         self._at_work, self._most_waiting, self._seconds = at_work, waiting, seconds
         self._limiter: anyio.CapacityLimiter | None = None
 
-    async def run(self, work: Callable[[], Any]) -> Any:
+    async def run(self, work: Callable[[], object]) -> Any:
         """What `work` gives, from a thread.
 
         Raises:
@@ -79,12 +79,12 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
     return answer
 
 
-def plain_json(answer: Any) -> bytes:
+def plain_json(answer: object) -> bytes:
     """An answer as JSON."""
     return _encoder.encode(answer)
 
 
-def _of_numpy(value: Any) -> Any:
+def _of_numpy(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} cannot be part of an answer")
@@ -103,8 +103,8 @@ def refusal(err: BaseException) -> Response:
     return Response(body, status_code=STATUS.get(words.code, 500), media_type="application/json", headers=headers)
 
 
-async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> Any:
-    said: dict[str, Any] = {}
+async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
+    said: dict[str, object] = {}
     if endpoint.edits:
         _may_edit(request, hall)
     if endpoint.method in ("GET", "DELETE"):

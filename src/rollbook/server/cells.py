@@ -20,7 +20,7 @@ _DEEPEST = 12
 _MOST_ITEMS = 1_000
 
 
-def num(value: Any) -> Any:
+def num(value: object) -> Any:
     """A number, or what stands for it; None for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return None
@@ -33,7 +33,7 @@ def _word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def plain(value: Any, longest: int | None = None, depth: int = 0) -> Any:
+def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
     """Anything that a run holds as JSON can hold it.
 
     Args:
@@ -70,7 +70,7 @@ def plain(value: Any, longest: int | None = None, depth: int = 0) -> Any:
     return plain(str(value), longest, depth)
 
 
-def seconds_of(value: Any) -> float | None:
+def seconds_of(value: object) -> float | None:
     """A moment as unix seconds."""
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
@@ -106,7 +106,7 @@ def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, Any]]:
 
 def cells_of(table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a (small) table as they are, but times as unix seconds: Arrow's own datetimes load pandas."""
-    rows: list[dict[str, Any]] = in_seconds(table).to_pylist()
+    rows: list[dict[str, object]] = in_seconds(table).to_pylist()
     return rows
 
 

@@ -23,9 +23,9 @@ _NAMES_ONE_RUN = re.compile(
 _DEEPEST = 8
 
 
-def flat(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, Any]:
     """A nested configuration as dotted path -> value; lists are values."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in config.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) and value and depth < _DEEPEST:
@@ -37,7 +37,7 @@ def flat(config: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[st
 
 def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[Any, int]]]:
     """path -> {the value as JSON: (the value, how many runs have it)}."""
-    found: dict[str, dict[str, tuple[Any, int]]] = {}
+    found: dict[str, dict[str, tuple[object, int]]] = {}
     for row in rows:
         for path, value in flat(row.about.get(part) or {}).items():
             values = found.setdefault(path, {})
@@ -124,7 +124,7 @@ def cell_of(column: str, row: RunRow, facts: Facts | None) -> Any:
     return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
 
 
-def sort_key(value: Any) -> tuple[int, Any]:
+def sort_key(value: object) -> tuple[int, Any]:
     """Numbers before texts before other things before nothing (NaN is nothing); always comparable."""
     if value is None or (isinstance(value, float) and value != value):
         return (3, 0)
@@ -135,9 +135,9 @@ def sort_key(value: Any) -> tuple[int, Any]:
     return (1, value.casefold()) if isinstance(value, str) else (2, json.dumps(value, sort_keys=True, default=repr))
 
 
-def common(values: Sequence[Any]) -> Any:
+def common(values: Sequence[object]) -> Any:
     """One value for all, or how many there are."""
-    words: dict[str, Any] = {}
+    words: dict[str, object] = {}
     for value in values:
         words.setdefault(json.dumps(value, sort_keys=True, default=repr), value)
     if len(words) == 1:
@@ -145,10 +145,10 @@ def common(values: Sequence[Any]) -> Any:
     return {"distinct": len(words), "values": [plain(value, 60) for value in sorted(words.values(), key=sort_key)[:5]]}
 
 
-def _at(config: Mapping[str, Any], path: str) -> Any:
+def _at(config: Mapping[str, object], path: str) -> object:
     if path in config:
         return config[path]
-    found: Any = config
+    found: object = config
     for part in path.split("."):
         if not isinstance(found, Mapping) or part not in found:
             return flat(config).get(path)

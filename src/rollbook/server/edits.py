@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook import manifest
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.catalogue import RunRow
@@ -41,7 +39,7 @@ def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
 
 
 def _edit_one(row: RunRow, ask: EditAsk) -> None:
-    changed: dict[str, Any] = {}
+    changed: dict[str, object] = {}
     tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
     said = ask.set
     if said is not None:

@@ -276,7 +276,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
     )
 
 
-def _beside(db: Locked, identity: str, score: Any) -> tuple[Rank | None, str | None, str | None]:
+def _beside(db: Locked, identity: str, score: object) -> tuple[Rank | None, str | None, str | None]:
     """(how many episodes score less, the one before, the one behind) of an episode."""
     columns = db.columns["episodes"]
     rank = None

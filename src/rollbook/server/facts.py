@@ -122,7 +122,7 @@ class FactsShelf:
         self.version += 1
         self._changed()
 
-    def _read(self, row: RunRow, stamp: Any) -> Facts:
+    def _read(self, row: RunRow, stamp: object) -> Facts:
         facts = Facts(stamp, time.monotonic())
         with self._readers.book(row.folder) as book:
             for key, (value, clocks, heard) in book.latest().items():

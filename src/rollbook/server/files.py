@@ -232,10 +232,10 @@ def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
         entries = book.attempts
         whole = book.config
     found: list[ConfigAttempt] = []
-    before: dict[int, dict[str, Any]] = {}
+    before: dict[int, dict[str, object]] = {}
     for entry in sorted((e for e in entries if type(e.get("n")) is int), key=lambda e: int(e["n"])):
         said = entry.get("config")
-        own: dict[str, Any] = said if isinstance(said, dict) else whole
+        own: dict[str, object] = said if isinstance(said, dict) else whole
         parent = before.get(entry.get("parent") or 0)
         started_at = entry.get("started")
         found.append(

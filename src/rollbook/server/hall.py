@@ -41,7 +41,7 @@ class Shelf:
         """Bytes kept."""
         return self._size
 
-    def get(self, key: Any, stamp: Any) -> Any:
+    def get(self, key: object, stamp: object) -> Any:
         """What was kept under a key for that stamp, None if nothing."""
         with self._lock:
             item = self._items.get(key)
@@ -50,7 +50,7 @@ class Shelf:
             self._items.move_to_end(key)
             return item[0]
 
-    def put(self, key: Any, stamp: Any, value: Any, size: int) -> None:
+    def put(self, key: object, stamp: object, value: object, size: int) -> None:
         """Keep something of so many bytes, in the place of what an older stamp had."""
         with self._lock:
             old = self._items.pop(key, None)
@@ -133,7 +133,7 @@ class Hall:
             yield book
 
     def remembered(
-        self, what: Any, row: RunRow, make: Callable[[Book], Any], size: Callable[[Any], int] | int = 1_000
+        self, what: object, row: RunRow, make: Callable[[Book], object], size: Callable[[Any], int] | int = 1_000
     ) -> Any:
         """What `make` gives for a run's book, kept until the run holds something new."""
         key, stamp = (what, row.folder), stamp_of(row.folder)

@@ -235,7 +235,7 @@ class Live:
                     if lines:
                         listener.say({"type": "log", "run": run, "name": name, "lines": lines, "end": end})
 
-    def _grown(self, topic: str, start: int) -> tuple[list[Any], int] | None:
+    def _grown(self, topic: str, start: int) -> tuple[list[object], int] | None:
         path = self._log(topic)
         size = os.path.getsize(path)
         if size == start:
@@ -262,7 +262,7 @@ def _stamps_of(rows: list[RunRow]) -> list[tuple[RunRow, object]]:
     return [(row, stamp_of(row.folder)) for row in rows]
 
 
-def _status(row: RunRow, was: str | None) -> dict[str, Any]:
+def _status(row: RunRow, was: str | None) -> dict[str, object]:
     about = row.about
     why: dict[str, str] = {
         "crashed": "its process vanished or raised an exception",

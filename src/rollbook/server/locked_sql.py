@@ -145,7 +145,7 @@ class Locked:
                     known = ", ".join(self._tables) or "none was named"
                     raise BadInput(f"{name!r:.80} is not a table of a run: {known}")
 
-    def table(self, query: str, values: Sequence[Any] = (), limit: int | None = None) -> pa.Table:
+    def table(self, query: str, values: Sequence[object] = (), limit: int | None = None) -> pa.Table:
         """The answer to one SELECT.
 
         Args:

@@ -94,7 +94,7 @@ def attempts_of(book: Book) -> list[Attempt]:
     return found
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[Change]:
     """What differs between two configurations."""
     old, new = flat(before), flat(after)
     return [
@@ -104,13 +104,13 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]
     ]
 
 
-def resume_line(info: Mapping[str, Any]) -> str:
+def resume_line(info: Mapping[str, object]) -> str:
     """Python that continues a run."""
     project, name, identity = (_text(info.get(word)) for word in ("project", "name", "id"))
     return f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")'
 
 
-def _why(info: Mapping[str, Any], status: str) -> str | None:
+def _why(info: Mapping[str, object], status: str) -> str | None:
     if status == "crashed" and info.get("status") == "running":
         return "no exception was seen; its process vanished"
     if status == "stale":
@@ -119,20 +119,20 @@ def _why(info: Mapping[str, Any], status: str) -> str | None:
     return plain(str(said), None) if said else None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(plain(str(value)))
 
 
-def _moment(value: Any) -> float | None:
+def _moment(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else None
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _object(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = plain(_mapping(value))
+def _object(value: object) -> dict[str, object]:
+    found: dict[str, object] = plain(_mapping(value))
     return found
 
 

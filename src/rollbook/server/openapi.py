@@ -48,7 +48,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         shapes += [entry.type for entry in _beside_body(endpoint)]
     schemas, components = msgspec.json.schema_components(_unique(shapes), ref_template=_REFERENCE)
     by_shape = {repr(shape): schema for shape, schema in zip(_unique(shapes), schemas, strict=True)}
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for endpoint in endpoints:
         address = re.sub(r"\{(\w+):\w+\}", r"{\1}", endpoint.path)
         paths.setdefault(address, {})[endpoint.method.lower()] = _operation(endpoint, by_shape)
@@ -75,7 +75,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]:
     found: dict[str, Any] = {
         "operationId": _name(endpoint),
         "summary": endpoint.summary,
@@ -115,13 +115,13 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _answer(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+def _answer(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]:
     if not isinstance(endpoint.answer, str):
         return {
             "description": endpoint.summary,
             "content": {"application/json": {"schema": schemas[repr(endpoint.answer)]}},
         }
-    said: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+    said: dict[str, object] = {"schema": {"type": "string", "format": "binary"}}
     if endpoint.answer == MEDIA_TYPE and endpoint.entries is not None:
         said["x-entry"] = schemas[repr(endpoint.entries)]
     return {"description": endpoint.summary, "content": {endpoint.answer: said}}
@@ -137,7 +137,7 @@ def _has_body(endpoint: Endpoint) -> bool:
     return endpoint.method in ("POST", "PUT")
 
 
-def _unique(shapes: list[Any]) -> list[Any]:
+def _unique(shapes: list[Any]) -> list[object]:
     return list({repr(shape): shape for shape in shapes}.values())
 
 

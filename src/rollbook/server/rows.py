@@ -221,7 +221,7 @@ def _without_identity(table: pa.Table) -> pa.Table:
     return table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"])
 
 
-def row_id(cells: Mapping[str, Any]) -> str:
+def row_id(cells: Mapping[str, object]) -> str:
     """The name of a row in the API: who wrote it, and where in its lane it stands."""
     return ":".join(
         str(cells.get(name) if cells.get(name) is not None else "") for name in ("writer", "lane", "seq", "index")

@@ -119,7 +119,7 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
     )
 
 
-def _count(db: Locked, query: str, values: Sequence[Any] = ()) -> int:
+def _count(db: Locked, query: str, values: Sequence[object] = ()) -> int:
     return int(db.table(query, values)["n"][0].as_py())
 
 
@@ -307,7 +307,7 @@ def _there(value: float) -> Any:
     return None if math.isnan(value) else num(float(value))
 
 
-def _by_batch(places: Any, rewards: Any, batches: Sequence[Any]) -> list[HistoryGroup]:
+def _by_batch(places: Any, rewards: Any, batches: Sequence[object]) -> list[HistoryGroup]:
     members: dict[Any, list[int]] = {}
     for n, batch in enumerate(batches):
         members.setdefault(batch if batch is not None else float(places[n]), []).append(n)
@@ -404,11 +404,11 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
     if here is None or not here.num_rows:
         return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
     at = float(axis_values(here, x, started(row))[0])
-    groups: dict[Any, list[dict[str, Any]]] = {}
+    groups: dict[Any, list[dict[str, object]]] = {}
     for cells in cells_of(here):
         groups.setdefault(cells.get("group"), []).append(cells)
     reward = reward_column(here.column_names)
-    fates: dict[str, list[list[dict[str, Any]]]] = {}
+    fates: dict[str, list[list[dict[str, object]]]] = {}
     for members in groups.values():
         fates.setdefault(_fate(members, reward), []).append(members)
     reasons = [

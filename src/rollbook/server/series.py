@@ -171,7 +171,7 @@ class Read(NamedTuple):
     error: EntryError | None
 
 
-def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Any = "effective") -> Read:
+def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: object = "effective") -> Read:
     """Keys of a run within reach, those that are not known yet read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts

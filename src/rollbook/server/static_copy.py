@@ -168,8 +168,8 @@ class _Copy:
         self._compared(groups)
         self._json("hello.json", self._hello)  # last: a copy that was broken off is none
 
-    def _hello(self) -> dict[str, Any]:
-        said: dict[str, Any] = msgspec.to_builtins(table_of_runs.hello(self._hall, HelloAsk()))
+    def _hello(self) -> dict[str, object]:
+        said: dict[str, object] = msgspec.to_builtins(table_of_runs.hello(self._hall, HelloAsk()))
         note = _NOTE.format(points=POINTS)
         title = os.path.basename(str(said["title"])) or "runs"
         return {
@@ -301,7 +301,7 @@ class _Copy:
 
     def _compared(self, rows: list[TableRow]) -> None:
         """What the page compares when nobody chose: the first groups of a project, by the keys that they share."""
-        index: list[dict[str, Any]] = []
+        index: list[dict[str, object]] = []
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
             common = self._telling([run for group in groups for run in group.runs])
@@ -338,14 +338,14 @@ class _Copy:
             return []
         return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]
 
-    def _try(self, work: Callable[[], Any]) -> Any:
+    def _try(self, work: Callable[[], object]) -> Any:
         """What work gives; None where a run cannot be read, which must not spoil the copy of the others."""
         try:
             return work()
         except (RollbookError, OSError):
             return None
 
-    def _json(self, name: str, make: Callable[[], Any]) -> None:
+    def _json(self, name: str, make: Callable[[], object]) -> None:
         answer = self._try(make)
         if answer is not None:
             self._write(name, plain_json(answer))

@@ -195,7 +195,7 @@ def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[
     return [(sort.column, sort.descending) for sort in ask.sort]
 
 
-def _sorted(items: list[Any], value: Callable[[Any], Any], descending: bool) -> list[Any]:
+def _sorted(items: list[Any], value: Callable[[Any], object], descending: bool) -> list[Any]:
     """In order of a value; what has none stays last in either direction."""
     keyed = [(sort_key(value(item)), item) for item in items]
     there = sorted((pair for pair in keyed if pair[0][0] < 3), key=lambda pair: pair[0], reverse=descending)
@@ -318,7 +318,7 @@ _KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "m
 """What people call a configuration by, where it tells as much as another field."""
 
 
-def telling_columns(configurations: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
     """As few columns as tell some configurations apart: of those that tell most, one that all have, best known first.
 
     Args:
@@ -342,7 +342,7 @@ def telling_columns(configurations: Sequence[Mapping[str, Any]], columns: Sequen
     return told
 
 
-def _word(column: str, value: Any) -> str:
+def _word(column: str, value: object) -> str:
     short = column.rpartition(".")[2]
     short = "lr" if short == "learning_rate" else short
     if isinstance(value, float):
@@ -452,7 +452,7 @@ def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> fl
 
 
 def _group_row(group: _Group, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
-    cells: dict[str, Any] = {}
+    cells: dict[str, object] = {}
     for column in ask.columns:
         values = [value_of(column, row, known(row)) for row in group.members]
         cells[column] = group_cell(values, len(values)) if is_metric(column) else common(values)
@@ -485,11 +485,11 @@ def _is_awaited(column: str, facts: Facts | None) -> bool:
     return facts is None or (which != "last" and key in facts.latest and key not in facts.extremes)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if value is None else str(plain(str(value)))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return (
         float(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e15

@@ -59,7 +59,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
             return file.read(), str(new)
 
 
-def _told(part: Part, table: Any, column: str) -> Any:
+def _told(part: Part, table: Any, column: str) -> object:
     """A column of identity, which may stand in the description alone."""
     value = part.meta.get(column)
     if value is not None:

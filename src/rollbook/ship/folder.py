@@ -183,7 +183,7 @@ class _Shipment:
         self.local = self.snapshots.look(named)
         return self.local
 
-    def _facts(self, heard: float) -> dict[str, Any]:
+    def _facts(self, heard: float) -> dict[str, object]:
         from rollbook.journal.liveness import host_name
 
         return {
@@ -236,7 +236,7 @@ class _Shipment:
 
     def _tell(self, began: float, words: str) -> None:
         waiting = self._waiting() if words else []
-        state: dict[str, Any] = {
+        state: dict[str, object] = {
             **{name: self.before[name] for name in ("known", "heard", "garbage", "swept") if name in self.before},
             "time": began,
             "done": not words,

@@ -54,7 +54,7 @@ def page_of(data: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _lives(page: Mapping[str, Any]) -> int:
+def _lives(page: Mapping[str, object]) -> int:
     listed = page.get("attempts")
     numbers = [entry.get("n") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return max((number for number in numbers if type(number) is int), default=0)

@@ -113,7 +113,7 @@ def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifes
     held = held_by(cover for file in local.values() for cover in file.covers)
     covers = {one.sha256: one.covers for each in manifests.values() for one in each.files.values()}
     is_ours = origin_of(folder) is not None
-    wanted: dict[str, Any] = {}
+    wanted: dict[str, object] = {}
     for path, one in laid_out(manifests).items():
         here = local.get(path)
         rows = covers.get(one[3], ())
@@ -166,5 +166,5 @@ def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], rep
 
 
 def _gets(keys: list[tuple[str, str]]) -> Steps[list[Any]]:
-    answers: list[Any] = yield [Get(key, into) for key, into in keys]
+    answers: list[object] = yield [Get(key, into) for key, into in keys]
     return answers

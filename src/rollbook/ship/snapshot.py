@@ -210,7 +210,7 @@ class Snapshots:
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self.run).replace(os.sep, "/")
 
-    def _checked(self, path: str, more: Callable[[str], Any] | None) -> tuple[int, str, Any]:
+    def _checked(self, path: str, more: Callable[[str], object] | None) -> tuple[int, str, Any]:
         """(size, sha256, more(path)) of a file, from memory if it is the same file still."""
         about = os.stat(path)
         stamp = _stamp(about)

@@ -121,7 +121,7 @@ def make(name: str, **options: object) -> Sink:
             f"sink {name!r} was given filters={filters!r}: a list of names or [name, options], such as "
             "[['smooth', {'keys': 'loss'}]]"
         )
-    wanted: list[Any] = list(filters)
+    wanted: list[object] = list(filters)
     if seconds and "every_seconds" not in takes:
         wanted.append(("every", {"seconds": seconds, "per": per}))
     return _filtered(sink, wanted)

@@ -15,7 +15,7 @@ __all__ = ["flat_config"]
 
 def flat_config(config: Mapping[str, object]) -> dict[str, Any]:
     """The leaves of a configuration by path: numbers, truth values and text as they are, everything else as text."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for key, value in flatten(config):
         plain = value if isinstance(value, (str, bool)) else scalar_of(value)
         flat[key] = str(value) if plain is None else plain

@@ -47,7 +47,7 @@ class Jsonl(FileSink):
         for row in rows:
             if not row.values:
                 continue
-            line: dict[str, Any] = {"time": row.time, "attempt": row.attempt}
+            line: dict[str, object] = {"time": row.time, "attempt": row.attempt}
             if row.scope:
                 line["scope"] = row.scope
             line.update(row.clocks)
@@ -71,7 +71,7 @@ def _number(value: float) -> float | int | str:
     return whole_number(value)
 
 
-def _as_json(value: object) -> Any:
+def _as_json(value: object) -> object:
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value

@@ -125,7 +125,7 @@ class Neptune:
         if run is not None and self._given is None:
             run.stop()
 
-    def _made(self, run: RunInfo) -> Any:
+    def _made(self, run: RunInfo) -> object:
         neptune = need("neptune", extra="neptune", why="the Neptune sink")
         asked = {
             "project": self._project,

@@ -139,7 +139,7 @@ def _by_component(row: Row, left_out: re.Pattern[str] | None) -> dict[str, dict[
     values = {key: value for key, value in row.values.items() if left_out is None or not left_out.search(key)}
     if row.scope:
         return {row.scope: values} if values else {}
-    components: dict[str, dict[str, Any]] = {}
+    components: dict[str, dict[str, object]] = {}
     for key, value in values.items():
         first, slash, _ = key.partition("/")
         components.setdefault(first if slash else "", {})[key] = value

@@ -58,7 +58,7 @@ class Wandb:
         wandb = self._wandb = need("wandb", extra="wandb", why="the W&B sink")
         self._folder = Path(run.folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        asked: dict[str, Any] = {
+        asked: dict[str, object] = {
             "project": run.project,
             "name": run.name or None,
             "id": run.id,

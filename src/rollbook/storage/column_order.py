@@ -86,7 +86,7 @@ def _move(file: BinaryIO, new: BinaryIO, chunk: dict[int, list[Any]]) -> None:
 
 
 def _fields(struct_value: Any) -> dict[int, list[Any]]:
-    fields: dict[int, list[Any]] = struct_value
+    fields: dict[int, list[object]] = struct_value
     return fields
 
 
@@ -117,7 +117,7 @@ class _Reader:
         return self._data[self._at - n : self._at]
 
     def struct(self) -> dict[int, list[Any]]:
-        fields: dict[int, list[Any]] = {}
+        fields: dict[int, list[object]] = {}
         number = 0
         while kind := self._data[self._at]:
             self._at += 1

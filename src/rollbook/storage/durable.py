@@ -58,7 +58,7 @@ class DurableMarks:
         return doubtful if doubtful.any() else None
 
     @cached_property
-    def _noted(self) -> tuple[str, dict[str, dict[str, Any]]]:
+    def _noted(self) -> tuple[str, dict[str, dict[str, object]]]:
         """(the boot that the marks are of, the marks), read where a row is doubtful."""
         with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
             noted = read_json(os.path.join(self._run, "data", "keeper", "durable.json"))

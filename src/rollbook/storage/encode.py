@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -217,5 +216,5 @@ def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> Non
 
 
 def _is_axis(name: str, schema: pa.Schema) -> bool:
-    kind: Any = schema.field(name).type
+    kind: object = schema.field(name).type
     return name in RESERVED or pa.types.is_integer(kind) or pa.types.is_timestamp(kind)

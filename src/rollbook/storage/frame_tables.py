@@ -249,7 +249,7 @@ def _long_arrays(columns: Mapping[str, list[Any]]) -> list[tuple[str, pa.Array]]
     ]
 
 
-def _cells_of(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]] | None:
+def _cells_of(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, object]] | None:
     """(rows, columns) of a frame; None if it has no rows. Columns are lists or RawArrays of that length."""
     if "mark" in payload:
         return _mark(payload)
@@ -258,14 +258,14 @@ def _cells_of(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tupl
     if "keys" in payload:
         return _rare(tables, seq, payload)
     n = int(payload.get("n", 1))
-    given: Mapping[str, Any] = payload["columns"]
+    given: Mapping[str, object] = payload["columns"]
     lengths = {len(cells) for cells in given.values() if isinstance(cells, (list, RawArray))}
     if n < 1 or (n > 1 and lengths != {n}):
         raise ValueError(f"{n} rows with columns of lengths {sorted(lengths)}")
     return n, {str(name): _cells(given, name, n) for name in given}
 
 
-def _rare(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]] | None:
+def _rare(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[int, Mapping[str, object]] | None:
     pairs = dict(zip(map(str, payload["keys"]), payload["values"], strict=True))
     if tables.fills is not None and isinstance(payload.get("deferred"), list):
         pairs.update(tables.fills.of_row(tables.info.id, tables.lane, seq))
@@ -283,7 +283,7 @@ def _mark(payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
     return 1, {"mark": [str(payload["mark"])], "keys": [keys], "payload": [json.dumps(rest, default=repr)]}
 
 
-def _fill(payload: Mapping[str, object], lane: int) -> tuple[int, Mapping[str, Any]] | None:
+def _fill(payload: Mapping[str, object], lane: int) -> tuple[int, Mapping[str, object]] | None:
     rows = Fills.rows_of(payload, lane)
     if not rows:
         return None
@@ -300,7 +300,7 @@ def _readings(given: object, n: int) -> list[int]:
     return clean + [UNKNOWN] * (n - len(clean))
 
 
-def _names(payload: Mapping[str, object]) -> Mapping[str, Any]:
+def _names(payload: Mapping[str, object]) -> Mapping[str, object]:
     own = payload.get("clock_columns")
     return own if isinstance(own, Mapping) else {}
 
@@ -310,7 +310,7 @@ def _spread(cells: NDArray, lengths: NDArray) -> NDArray:
     return np.repeat(cells, lengths)
 
 
-def _cells(columns: Mapping[str, object], name: str, n: int) -> Any:
+def _cells(columns: Mapping[str, object], name: str, n: int) -> object:
     value = columns[name]
     if isinstance(value, RawArray) and value.shape and value.shape[0] == n:
         return value

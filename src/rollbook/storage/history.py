@@ -39,7 +39,7 @@ class History:
     """
 
     def __init__(self, run: Mapping[str, object], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
-        entries: dict[int, Mapping[str, Any]] = {}
+        entries: dict[int, Mapping[str, object]] = {}
         attempts = run.get("attempts")
         for entry in attempts if isinstance(attempts, list) else ():
             if isinstance(entry, dict) and type(entry.get("n")) is int:

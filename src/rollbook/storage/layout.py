@@ -235,7 +235,7 @@ def read_metadata(path: str) -> dict[str, Any] | None:
     return None
 
 
-def _json_after(footer: bytes, at: int) -> dict[str, Any] | None:
+def _json_after(footer: bytes, at: int) -> dict[str, object] | None:
     length = shift = 0
     while at < len(footer) and shift < 63:  # a varint
         byte = footer[at]

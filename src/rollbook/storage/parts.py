@@ -49,7 +49,7 @@ class Part:
         self._footer: pq.FileMetaData | None = None
         self._words: dict[str, list[pa.Array]] = {}
         self._nulls: dict[str, int] = {}
-        self._ranges: dict[str, list[tuple[Any, Any] | None]] = {}
+        self._ranges: dict[str, list[tuple[object, object] | None]] = {}
         self.pyramid: Any = None
         self._is_view = views.is_view(path)
         if self._is_view:
@@ -202,7 +202,7 @@ class Part:
             self._ranges[column] = [self._range(column, group) for group in range(len(self.row_groups))]
         return self._ranges[column][row_group]
 
-    def _range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
+    def _range(self, column: str, row_group: int) -> tuple[object, object] | None:
         assert self._footer is not None
         try:
             index = self._names.index(column)

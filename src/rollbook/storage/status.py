@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from rollbook import manifest
 from rollbook.files import read_json
@@ -38,7 +37,7 @@ def derived(run: str, about: Mapping[str, object]) -> str:
     return "running" if alive else "crashed"
 
 
-def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, Any] | None:
+def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | None:
     """writer.json of the newest attempt's main writer; the run's own page has most of it if the folder is gone."""
     entry = manifest.newest(about)
     name = str(entry.get("writer") or "")

@@ -93,7 +93,7 @@ def segment_table(
     n, n_clocks = len(words), len(header.clocks)
     seq = np.ascontiguousarray(words[:, -1])
     times = words[:, n_clocks] + header.time_offset
-    arrays: list[Any] = [time_array(times)]
+    arrays: list[object] = [time_array(times)]
     names = ["time"]
     known = []
     last_clocks: dict[str, int] = {}
@@ -110,7 +110,7 @@ def segment_table(
     arrays.append(from_numpy(seq))
     wanted = None if keys is None else set(keys)
     later = set(header.deferred)
-    last: dict[str, Any] = {}
+    last: dict[str, object] = {}
     timings = header.table == "timings"
     for i, (name, kind) in enumerate(zip(header.keys, header.types, strict=True)):
         if name in later:

@@ -20,7 +20,7 @@ def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[st
     yield from _flatten(values, prefix, ())
 
 
-def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> Iterator[tuple[str, object]]:
     above = (*above, id(values))
     for name, value in values.items():
         key = f"{prefix}{name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from typing import Any
 
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.bill import Bill
@@ -58,7 +57,7 @@ class _Worker:
 
     def __init__(self, to: Logger, queue_size: int) -> None:
         self._to, self._queue_size = to, queue_size
-        self._waiting: deque[Any] = deque()
+        self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
         self._said = Bill(who="AsyncLogger")
         self._finished = self._busy = False

@@ -93,7 +93,7 @@ class RollbookLogger(Logger):
         _users.leave(self.run, self)
 
     def _readings(self, record: Mapping[str, object]) -> dict[str, Any]:
-        readings: dict[str, Any] = {}
+        readings: dict[str, object] = {}
         taken: set[str] = set()
         for clock, entries in self._entries.items():
             for entry in entries:

@@ -78,7 +78,7 @@ def make_logger(
     return logger if front is None else front.in_front_of(logger)
 
 
-def _tracker(experiment: object, prefix: str | None) -> Any:
+def _tracker(experiment: object, prefix: str | None) -> object:
     if not offers(experiment, "log_metric") and not hasattr(experiment, "__getitem__"):
         raise BadInput(
             f"make_logger() was given a {type(experiment).__name__} as its experiment, which is neither a rollbook run "

@@ -211,7 +211,7 @@ class AggregateFilter(_Filter):
         """
         if not self._order:
             return
-        results: dict[str, Any] = {}
+        results: dict[str, object] = {}
         for key in self._order:
             if key in self._last:
                 results[key] = self._last[key]

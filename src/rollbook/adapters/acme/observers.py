@@ -68,7 +68,7 @@ class EpisodeObserver:
         over = bool(self._last is not None and self._last.last())
         discounts = [value for _, value in _elements(self._last.discount)] if over else []
         terminated = over and all(value == 0.0 for value in discounts)
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "return": sum(self._returns.values()),
             "length": self._length,
             "seconds": self._clock() - self._begun,

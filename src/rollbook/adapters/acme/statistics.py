@@ -25,7 +25,7 @@ class RunningAverages:
         if not 0 <= coeff < 1:
             raise BadInput(f"smoothing_coeff={coeff!r}: the weight of the past is at least 0 and less than 1")
         self._coeff = coeff
-        self._series: dict[str, tuple[Any, float]] = {}
+        self._series: dict[str, tuple[object, float]] = {}
 
     def next(self, key: str, value: object) -> Any:
         """The average of `key` after `value` (elementwise for arrays), or None if `value` cannot be averaged in."""

@@ -99,7 +99,7 @@ class _Patches:
     """Names that stand for something else for a while."""
 
     def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any]] = []
+        self._before: list[tuple[object, str, object]] = []
 
     def set(self, owner: object, name: str, value: object) -> None:
         self._before.append((owner, name, owner.__dict__[name]))

@@ -63,7 +63,7 @@ class BufferLog:
           current_have: transitions in the buffer; None takes what was pushed minus what was removed.
           more: further fields: numbers.
         """
-        fields: dict[str, Any] = {}
+        fields: dict[str, object] = {}
         if self._used:
             fields.update(self._flows)
             fields.update((f"total_{name}", total) for name, total in self.totals.items())

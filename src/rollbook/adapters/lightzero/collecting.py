@@ -25,7 +25,7 @@ def collector_classes() -> list[Any]:
     return _classes(_WHERE, ("collect", "_output_log"))
 
 
-def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> list[Any]:
+def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> list[object]:
     classes = []
     for title, names in where.items():
         try:

@@ -76,7 +76,7 @@ def entry(name: str) -> Callable[..., Any]:
     return call
 
 
-def _named(input_cfg: Any) -> dict[str, Any]:
+def _named(input_cfg: Any) -> dict[str, object]:
     try:
         given = str(input_cfg[0]["exp_name"])
     except (KeyError, TypeError, IndexError):

@@ -88,7 +88,7 @@ class EvaluatorBridge:
 
         return evaluate
 
-    def _save(self, engine: object, log: EvaluatorLog, train_step: int, env_step: int) -> Any:
+    def _save(self, engine: object, log: EvaluatorLog, train_step: int, env_step: int) -> object:
         """Save the model that was evaluated, if it is wanted or the best so far; of others the newest are kept."""
         mean = log.reward_mean()
         if not self._save_evaluated and not mean > log.best:
@@ -149,7 +149,7 @@ class _Watch:
             self._log.episode(_number(reward), steps, env_id, {name: _number(value) for name, value in info.items()})
 
 
-def _number(value: object) -> Any:
+def _number(value: object) -> object:
     """A 0-d or one-element array, tensor or number as a number."""
     number = scalar_of(value)
     return value if number is None else number

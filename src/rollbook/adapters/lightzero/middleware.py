@@ -53,7 +53,7 @@ def online_logger(
         _write(values, clocks, to_events=show)
 
     def _values(output: Mapping[str, object], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for key, value in output.items():
             name = key.rpartition("]")[2]
             if key in _SKIPPED:

@@ -12,8 +12,6 @@ installed, `from rollbook.adapters.mrl.environment import *` brings a small Envi
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook._lazy import attach
 from rollbook.adapters import _versions
 from rollbook.adapters.mrl.batch_state import BatchState as BatchState
@@ -53,7 +51,7 @@ __all__ = [
 """What `from mrl.train.log import *` brings, so that ours exchanges the log and nothing else of MRL."""
 
 
-def _torch(name: str) -> Any:
+def _torch(name: str) -> object:
     from rollbook._optional import need
 
     return need(name, extra="mrl", why="this example of MRL", also="torch")

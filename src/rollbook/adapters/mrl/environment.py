@@ -143,7 +143,7 @@ class Environment:
         return made
 
     def _check_name(self, cb: Any) -> None:
-        there: Any = getattr(self, cb.name, None)
+        there: object = getattr(self, cb.name, None)
         if there is None or there is cb or there is type(cb):
             return
         if not any(there is callback for callback in self.cbs):

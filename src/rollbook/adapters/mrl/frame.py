@@ -17,7 +17,7 @@ def frame_of(columns: dict[str, Any]) -> Any:
     return pandas.DataFrame(data, columns=list(columns))
 
 
-def _dtype(values: Any) -> Any:
+def _dtype(values: Any) -> object:
     kind = getattr(values, "dtype", None)
     return kind if kind is not None else (object if any(isinstance(v, (str, tuple)) for v in values[:100]) else None)
 
@@ -33,7 +33,7 @@ class FirstSeen:
         self._columns: dict[str, Any] = {}
         self._length = 0
         self._known: set[Any] = set()
-        self._frame: Any = None
+        self._frame: object = None
 
     @property
     def is_empty(self) -> bool:

@@ -28,8 +28,8 @@ class SeriesHistory:
     def __init__(self, load: Callable[[int, int], list[Any]], length: int = 0) -> None:
         self._load = load
         self.length = length
-        self._recent: deque[Any] = deque(maxlen=RECENT_NUMBERS)
-        self._older: list[Any] = []  # read on request only: [0, len)
+        self._recent: deque[object] = deque(maxlen=RECENT_NUMBERS)
+        self._older: list[object] = []  # read on request only: [0, len)
 
     @classmethod
     def holding(cls, values: Iterable[object]) -> SeriesHistory:
@@ -70,7 +70,7 @@ class BatchHistory:
     def __init__(self, load: Callable[[int, int], dict[int, dict[str, Any]]], length: int = 0) -> None:
         self._load = load
         self.length = length
-        self._recent: deque[dict[str, Any]] = deque()
+        self._recent: deque[dict[str, object]] = deque()
         self._recent_items = 0
         self._most_items: int | None = RECENT_ITEMS
         self._blocks: OrderedDict[int, dict[int, dict[str, Any]]] = OrderedDict()
@@ -130,7 +130,7 @@ def item_of(text: Any, kind: object) -> Any:
         return text
 
 
-def _hashable(value: object) -> Any:
+def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 

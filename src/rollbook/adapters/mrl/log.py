@@ -82,7 +82,7 @@ class Log(Callback):
         self.timelog = TimeLog(self._make_stage)
         self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._first_rewards)
         self._stages: dict[str, SeriesHistory] = {}
-        self._rewarded: dict[Any, Any] = {}  # samples of this batch that have a reward, not in the book yet
+        self._rewarded: dict[Any, object] = {}  # samples of this batch that have a reward, not in the book yet
         self._skipped: set[str] = set()
         self._first_seen: FirstSeen | None = None
         self._metric_scope = self.run.scope("metrics")
@@ -264,7 +264,7 @@ class Log(Callback):
 
     # -- one batch
 
-    def _rewards_for(self, samples: Sequence[object], state: Any) -> Any:
+    def _rewards_for(self, samples: Sequence[object], state: Any) -> object:
         """Rewards with one place per sample. What was added before the samples stood is kept where it fits."""
         before = state.rewards
         shape = tuple(getattr(before, "shape", ()))
@@ -374,14 +374,14 @@ class Log(Callback):
         samples = self.run.samples
         return int(samples.unique()) + sum(not samples.is_seen(sample) for sample in self._rewarded)
 
-    def _first_reward(self, sample: object) -> Any:
+    def _first_reward(self, sample: object) -> object:
         if not self.run.samples.is_seen(sample):
             return self._rewarded[_identity(sample)]
         if isinstance(self.run, SavedRun):
             return self.run.rewards[_identity(sample)]
         return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
-    def _first_rewards(self) -> dict[Any, Any]:
+    def _first_rewards(self) -> dict[Any, object]:
         """Every sample seen so far -> its first reward, in the order in which they came."""
         if isinstance(self.run, SavedRun):
             return {**self._rewarded, **self.run.rewards}
@@ -400,7 +400,7 @@ class Log(Callback):
     def _metric_loader(self, name: str) -> Callable[[int, int], list[Any]]:
         return lambda start, stop: reading.metric(self.run.book, f"metrics/{name}", start, stop)
 
-    def _load_batches(self, start: int, stop: int) -> dict[int, dict[str, Any]]:
+    def _load_batches(self, start: int, stop: int) -> dict[int, dict[str, object]]:
         return reading.batches(self.run.book, self.batch_log.terms, start, stop)
 
     def _make_stage(self, stage: str) -> TimeSeries:

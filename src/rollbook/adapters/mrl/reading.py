@@ -14,7 +14,7 @@ _BATCHES_AT_ONCE = 4096
 
 def metric(book: Any, key: str, start: int, stop: int) -> list[Any]:
     """The values of a key for batches [start, stop); None where there is none."""
-    metrics: list[Any] = [None] * (stop - start)
+    metrics: list[object] = [None] * (stop - start)
     if key in set(book.keys()):
         table = book.metrics([key], x="step", start=start, stop=stop)
         for step, value in zip(table.column("step").to_pylist(), table.column(key).to_pylist(), strict=True):
@@ -50,7 +50,7 @@ def all_batches(book: object, terms: Iterable[str]) -> Iterator[tuple[int, dict[
         yield from sorted(batches(book, terms, start, start + _BATCHES_AT_ONCE).items())
 
 
-def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
+def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, object]]:
     import numpy as np
 
     if not table.num_rows:
@@ -73,7 +73,7 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, Any]]:
             kinds = table.column("item_type").to_pylist()
             values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
         columns[term] = values
-    batches: dict[int, dict[str, Any]] = {}
+    batches: dict[int, dict[str, object]] = {}
     bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
     for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
         chosen = places[begin:end]
@@ -89,7 +89,7 @@ def _column_of(term: str, names: set[str]) -> str | None:
     return None
 
 
-def _numeric_type(column_type: Any) -> Any:
+def _numeric_type(column_type: Any) -> object:
     """The numpy type of a column of numbers; None for others."""
     import pyarrow as pa
 

@@ -135,7 +135,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             if group is not None:
                 group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
 
-    def _address(self) -> tuple[str, str, dict[str, Any], int]:
+    def _address(self) -> tuple[str, str, dict[str, object], int]:
         return (*self.run.address(), self.run.attempt)
 
     def _end_with(self, algorithm: Any) -> None:

@@ -59,7 +59,7 @@ class EpisodeData:
             if hasattr(final, "items"):
                 self.final.update(flatten(final, prefix))
         if self.wants_media:
-            media: Any = info.get("media")
+            media: object = info.get("media")
             if hasattr(media, "items"):
                 for name, value in media.items():
                     self.media.setdefault(f"{prefix}{name}", []).append(self._storable(f"{prefix}{name}", value))
@@ -89,7 +89,7 @@ class EpisodeData:
         for reduce in ("min", "max"):
             metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce)
 
-    def _storable(self, name: str, value: object) -> Any:
+    def _storable(self, name: str, value: object) -> object:
         walk = JsonData()
         data, odd = walk(value), walk.odd
         if odd is not None and self._count is not None:
@@ -185,8 +185,8 @@ def _fingerprint(evaluation: Mapping[str, object]) -> int:
 
 
 def _parts(result: dict[str, Any]) -> list[dict[str, Any]]:
-    evaluation: Any = result.get("evaluation")
-    inside: Any = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
+    evaluation: object = result.get("evaluation")
+    inside: object = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
     parts: tuple[Any, ...] = (result.get("env_runners"), inside)
     return [part for part in parts if hasattr(part, "get")]
 

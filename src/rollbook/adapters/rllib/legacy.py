@@ -84,7 +84,7 @@ def walk_paths(result: Mapping[Any, object], paths: Sequence[object]) -> Iterato
                 yield "/".join([*prefix, str(key)]), value
 
 
-def _at(result: Any, path: object) -> Any:
+def _at(result: Any, path: object) -> object:
     for index in path if isinstance(path, (list, tuple)) else [path]:
         try:
             result = result[index]

@@ -53,12 +53,12 @@ class Runner:
         self._episode_data, self._wants_transitions = episode_data, transitions
         self.count = Bill()
         self.run: Run | None = None
-        self._address: tuple[str, str, dict[str, Any], int] | None = None
+        self._address: tuple[str, str, dict[str, object], int] | None = None
         self._settings: EpisodeSettings | None = None
         self._transitions: TransitionRecorder | None = None
         self._open: dict[int, _One | _Many] = {}
         self._env_of: dict[str, int] = {}
-        self._runner: Any = None
+        self._runner: object = None
 
     def attach(self, address: tuple[str, str, dict[str, Any], int] | None, evaluation: bool) -> None:
         """Write to the run at `address` from now on, under `test` for evaluation, else under `train`."""

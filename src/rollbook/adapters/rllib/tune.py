@@ -174,7 +174,7 @@ class _Trial:
         if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
             self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
 
-    def _unsaid(self, result: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _unsaid(self, result: dict[str, Any]) -> Iterator[tuple[str, object]]:
         """What an algorithm in the function has not logged itself, in this run and at this step."""
         clocks, latest = clocks_of(result), self.run.book.latest()
         axis = "env_step" if "env_step" in clocks else "epoch"

@@ -38,7 +38,7 @@ def flatten_result(result: Mapping[Any, Any], prefix: str = "") -> Iterator[tupl
 
 def clocks_of(result: Mapping[Any, object]) -> dict[str, int]:
     """Where a result stands: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
-    runners: Any = result.get("env_runners")
+    runners: object = result.get("env_runners")
     said = {
         "env_step": _first(
             result.get("num_env_steps_sampled_lifetime"),
@@ -175,7 +175,7 @@ class Walker:
         return True
 
 
-def _first(*values: object) -> Any:
+def _first(*values: object) -> object:
     return next((value for value in values if value is not None), None)
 
 

@@ -39,7 +39,7 @@ def describe(model: object) -> dict[str, Any]:
 
     Schedules stand with their value at the start of training; arguments without a plain form as text.
     """
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "algo": type(model).__name__,
         "env": environment_name(model),
         "n_envs": getattr(model, "n_envs", None),

@@ -156,7 +156,7 @@ class RollbookCallback(_Base):
 
     # -- beginning
 
-    def _options(self, model: object) -> dict[str, Any]:
+    def _options(self, model: object) -> dict[str, object]:
         options = dict(self._run_options)
         if self._project is not None:
             options["project"] = self._project
@@ -215,8 +215,8 @@ class RollbookCallback(_Base):
             clocks["env_step"] = step + self._offset
         return clocks
 
-    def _all_clocks(self, native: int) -> dict[str, Any]:
-        clocks: dict[str, Any] = {
+    def _all_clocks(self, native: int) -> dict[str, object]:
+        clocks: dict[str, object] = {
             "env_step": native + self._offset,
             "step": native,
             "policy_version": self._updates,
@@ -262,7 +262,7 @@ class RollbookCallback(_Base):
         scope.log_episode(**columns, episode=self._episodes, **clocks)
 
     @property
-    def _train(self) -> Any:
+    def _train(self) -> object:
         scope = self.__dict__.get("_train_scope")
         if scope is None:
             scope = self.__dict__["_train_scope"] = self.run.scope("train")

@@ -109,7 +109,7 @@ class JSONOutputFormat(KVWriter):
         self.file.close()
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     if value is None or isinstance(value, (str, float, int)):
         return value
     number = scalar_of(value)
@@ -118,6 +118,6 @@ def _cell(value: object) -> Any:
     return number if is_tensor(value) else value  # numpy's own text has the digits of its own precision
 
 
-def _as_list(value: object) -> Any:
+def _as_list(value: object) -> object:
     value = host_tensor(value)
     return value.tolist() if hasattr(value, "tolist") else value

@@ -179,7 +179,7 @@ def configure(folder: str | None = None, format_strs: Iterable[str] | None = Non
     if format_strs is None:
         name, default = ("OPENAI_LOG_FORMAT_MPI", "log") if rank else ("OPENAI_LOG_FORMAT", "stdout,log,csv")
         format_strs = os.environ.get(name, default).split(",")
-    outputs: list[Any] = []
+    outputs: list[object] = []
     for name in filter(None, format_strs):
         where = os.path.join(place, f"tb{suffix}") if name == "tensorboard" else place
         outputs.append(make_output_format(name, where, suffix))

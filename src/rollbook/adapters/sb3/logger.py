@@ -95,7 +95,7 @@ class Logger(_Base):
         self.name_to_excluded.clear()
         if self.level == DISABLED:
             return
-        failed: list[tuple[Any, Exception]] = []
+        failed: list[tuple[object, Exception]] = []
         for output in list(self.output_formats):
             try:
                 if isinstance(output, KVWriter):
@@ -257,7 +257,7 @@ def configure(
         if name not in FORMATS:
             raise UnknownOption(f"Unknown format specified: {name!r}.{did_you_mean(name, list(FORMATS))}")
     native = [name for name in names if name != "rollbook"]
-    outputs: list[Any]
+    outputs: list[object]
     if compat:
         _host.require("configure(compat=True)")
         from stable_baselines3.common import logger as theirs

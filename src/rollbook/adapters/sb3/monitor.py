@@ -210,7 +210,7 @@ class Monitor(_Base):
     def _ended(self, info: Mapping[str, object]) -> dict[str, Any]:
         self.needs_reset = True
         seconds = time.time() - self.t_start
-        record: dict[str, Any] = {"r": round(self._return, 6), "l": self._length, "t": round(seconds, 6)}
+        record: dict[str, object] = {"r": round(self._return, 6), "l": self._length, "t": round(seconds, 6)}
         record.update({key: info[key] for key in self.info_keywords})
         self.episode_returns.append(self._return)
         self.episode_lengths.append(self._length)
@@ -285,7 +285,7 @@ def record_monitor(run: Any, path: str | os.PathLike[str]) -> int:
         total += int(row["l"])
         steps.append(total)
     extra = {key for row in rows for key in row} - {"r", "l", "t", "time", "file"}
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[object]] = {
         "episode_id": [f"{run.run.id}-monitor-{i}" for i in range(len(rows))],
         "return": [float(row["r"]) for row in rows],
         "length": [int(row["l"]) for row in rows],
@@ -366,11 +366,11 @@ def _without_torn_end(text: str) -> tuple[str, str]:
     return lines, last
 
 
-def _number(text: str | None) -> Any:
+def _number(text: str | None) -> object:
     return None if text is None else parsed(text, {"": None, "True": True, "False": False})
 
 
-def _adopt(path: str, columns: list[str]) -> tuple[dict[str, Any], list[str]]:
+def _adopt(path: str, columns: list[str]) -> tuple[dict[str, object], list[str]]:
     """Comment and columns of a file that is to be continued; a torn last line is cut off, a whole one gets its end."""
     with open(path, "rb+") as file:
         data = file.read()

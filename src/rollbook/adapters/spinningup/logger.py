@@ -267,7 +267,7 @@ class Logger:
         )
 
     def _clocks_of(self, row: Mapping[str, object]) -> dict[str, Any]:
-        clocks: dict[str, Any] = {"epoch": self._epochs}
+        clocks: dict[str, object] = {"epoch": self._epochs}
         for key, clock in self.CLOCKS.items():
             if row.get(key) is not None and row[key] != "":
                 clocks[clock] = row[key]
@@ -356,7 +356,7 @@ class EpochLogger(Logger):
         mean, std, _, _ = self._statistics(key)
         return (float("nan"), float("nan")) if mean is None else (mean, std)
 
-    def _statistics(self, key: str) -> tuple[Any, Any, Any, Any]:
+    def _statistics(self, key: str) -> tuple[object, object, object, object]:
         if self.compat:
             return old_statistics(self.epoch_dict[key])
         statistics = self._count.guard(
@@ -401,7 +401,7 @@ def _plain(value: Any) -> Any:
     return value.item() if kind.__module__ == "numpy" and value.size == 1 else value
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     if isinstance(value, float) and type(value) is not float:
         return float(value)  # numpy's own text differs between its versions
     item = getattr(value, "item", None)
@@ -410,7 +410,7 @@ def _cell(value: object) -> Any:
     return value
 
 
-def _old_cell(value: object) -> Any:
+def _old_cell(value: object) -> object:
     """As Spinning Up wrote it: the value's own text, which for a float32 has a float32's digits."""
     return value if isinstance(value, (int, float)) else str(value)
 

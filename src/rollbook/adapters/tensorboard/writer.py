@@ -68,9 +68,9 @@ class SummaryWriter:
         self.log_dir = self.logdir = os.fspath(folder) if folder else native.default_folder(comment or "")
         self.purge_step, self.max_queue, self.flush_secs = purge_step, max_queue, flush_secs
         self.filename_suffix = filename_suffix
-        self._defaults: tuple[Any, float | None] | None = None  # of use_metadata()
+        self._defaults: tuple[object, float | None] | None = None  # of use_metadata()
         self._accepted: dict[str, frozenset[str] | None] = {}
-        self._points: dict[str, list[Any]] = {}
+        self._points: dict[str, list[object]] = {}
         self._exported: dict[str, tuple[str, int]] = {}  # what add_scalars wrote: folder -> key, rows exported already
         options = {"max_queue": max_queue, "flush_secs": flush_secs, "filename_suffix": filename_suffix, **more}
         if purge_step is not None:
@@ -188,7 +188,7 @@ class SummaryWriter:
         """A distribution of the numbers in `values`; in the book raw, up to 4,096 of them, in the files as binned."""
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
-        more: dict[str, Any] = {} if max_bins is None else {"max_bins": max_bins}
+        more: dict[str, object] = {} if max_bins is None else {"max_bins": max_bins}
         if not (isinstance(bins, str) and bins == "tensorflow"):
             more["bins"] = bins
         self._pass_on("add_histogram", tag, values, global_step, walltime=walltime, **more)
@@ -420,7 +420,7 @@ class SummaryWriter:
 
         return list(default_edges())
 
-    def _get_file_writer(self) -> Any:
+    def _get_file_writer(self) -> object:
         make = getattr(self.native, "_get_file_writer", None)
         return self.file_writer if make is None else make()
 
@@ -470,7 +470,7 @@ class SummaryWriter:
         name = os.path.basename(os.path.normpath(self.log_dir)) if inside.startswith("..") else inside
         return name.replace(os.sep, "/")
 
-    def _place(self, global_step: object, walltime: float | None) -> tuple[Any, float | None]:
+    def _place(self, global_step: object, walltime: float | None) -> tuple[object, float | None]:
         """Step and time of a call, where it says none those of `use_metadata`."""
         if self._defaults is None:
             return global_step, walltime
@@ -504,7 +504,7 @@ class SummaryWriter:
         import json
 
         book: Any = self._book
-        points: dict[str, Any] = {**self._points}
+        points: dict[str, object] = {**self._points}
         self._points.clear()
         prefix = f"{book.name}/" if book is not None and book is not book.run else ""
         for folder, (key, already) in self._exported.items():
@@ -581,7 +581,7 @@ class SummaryWriter:
         except Exception as err:
             self._failed("event_file", verb, err)
 
-    def _understood(self, verb: str, method: Any, options: dict[str, Any]) -> dict[str, Any]:
+    def _understood(self, verb: str, method: Any, options: dict[str, Any]) -> dict[str, object]:
         """The options that the library behind takes; what the other library has besides is counted, not raised."""
         if verb not in self._accepted:
             import inspect
@@ -626,7 +626,7 @@ for _name in FILE_VERBS:
     setattr(SummaryWriter, _name, file_verb(_name))
 
 
-def _stacked(pictures: Sequence[object]) -> Any:
+def _stacked(pictures: Sequence[object]) -> object:
     """Pictures of one size as one array."""
     import numpy as np
 

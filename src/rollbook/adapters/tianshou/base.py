@@ -63,7 +63,7 @@ class BaseLogger(ABC):
         training_interval: int | None = None,
     ) -> None:
         if not isinstance(exclude_arrays, bool):  # by position, as in Tianshou 2: save_interval, exclude_arrays
-            given: Any = save_interval
+            given: object = save_interval
             exclude_arrays, save_interval = (True if given is None else bool(given)), exclude_arrays
         self.train_interval = train_interval if training_interval is None else training_interval
         self.test_interval, self.update_interval, self.info_interval = test_interval, update_interval, info_interval

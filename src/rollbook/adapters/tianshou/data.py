@@ -35,7 +35,7 @@ def for_native(
     Args:
       clash: told the name that two values of one dict come to; the later one counts.
     """
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     for name, value in flat(data, parent_key, delimiter):
         is_array = hasattr(value, "__array_interface__") and hasattr(value, "ndim") and _is_ndarray(value)
         if is_array:

@@ -128,7 +128,7 @@ def _from_book(folder: Path) -> Restored:
     return nested(columns)
 
 
-def _from_events(folder: Path) -> list[tuple[str, Any]]:
+def _from_events(folder: Path) -> list[tuple[str, object]]:
     """Every scalar of every event file, in order; what a later file repeats from its first step on counts once."""
     module = "tensorboard.backend.event_processing.event_file_loader"
     loader = need(module, extra="tensorboard", why="reading TensorBoard files").LegacyEventFileLoader

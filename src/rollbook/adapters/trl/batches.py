@@ -98,7 +98,7 @@ def _write(run: Any, batch: Batch, names: Sequence[str]) -> None:
     if batch.mode == "eval":
         prefix += "eval-"
     rewards = {name: [_number(value) for value in batch.rewards.get(name, [None] * n)] for name in names}
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         **batch.columns,
         "prompt": batch.prompts,
         "rewards": rewards,

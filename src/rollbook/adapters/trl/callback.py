@@ -147,7 +147,7 @@ class RollbookCallback(_Base):
         if int(getattr(args, "process_index", 0) or 0):
             return
         config = self.run.run.config
-        settings: dict[str, Any] = dict(args.to_dict())  # tokens are masked there
+        settings: dict[str, object] = dict(args.to_dict())  # tokens are masked there
         described = getattr(model, "config", None)
         if described is not None and callable(getattr(described, "to_dict", None)):
             settings["model"] = described.to_dict()

@@ -45,7 +45,7 @@ def _content(content: object) -> str:
     return json.dumps(content, ensure_ascii=False, default=str)
 
 
-def _without_none(value: object) -> Any:
+def _without_none(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_none(part) for key, part in value.items() if part is not None}
     if isinstance(value, (list, tuple)):

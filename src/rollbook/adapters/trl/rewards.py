@@ -194,7 +194,7 @@ class _Gathering:
         self._take_extra(kwargs, batch)
         return batch
 
-    def _further(self, kwargs: dict[str, Any], n: int) -> Iterable[tuple[str, list[Any]]]:
+    def _further(self, kwargs: dict[str, Any], n: int) -> Iterable[tuple[str, list[object]]]:
         """Columns of the dataset that a table can hold: text and numbers."""
         for name, values in kwargs.items():
             if name in _SPECIAL or self._columns is False:
@@ -223,7 +223,7 @@ class _Gathering:
         """Take the rewards of one function; the last one makes the batch complete. Returns the rewards."""
         if batch is None or self._count is None:
             return rewards
-        listed: list[Any] | None = self._count.guard(
+        listed: list[object] | None = self._count.guard(
             "trl_samples", f"taking the rewards of {name}", lambda: list(rewards)
         )
         if listed is None:

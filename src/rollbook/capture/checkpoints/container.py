@@ -63,7 +63,7 @@ def write(file: BinaryIO, state: object) -> None:
       BadInput: something in the state has no plain form; the message says where. The file is then of no use.
       OSError: the disk's.
     """
-    blobs: list[Any] = []
+    blobs: list[object] = []
     try:
         tree = tree_of(state, blobs)
         pack(tree)
@@ -195,7 +195,7 @@ def tree_of(state: Any, blobs: list[Any], path: str = "state", above: tuple[int,
         return _array(state, blobs, path)
     if isinstance(state, Mapping):
         tag = "o" if isinstance(state, OrderedDict) else "d"
-        items: list[Any] = [tag]
+        items: list[object] = [tag]
         for key, value in state.items():
             items.append(tree_of(key, blobs, f"a key of {path}", above))
             items.append(tree_of(value, blobs, f"{path}[{key!r}]", above))
@@ -322,7 +322,7 @@ def _descr(spec: Any) -> Any:
     return [(_title(field[0]), _descr(field[1]), *map(tuple, field[2:])) for field in spec]
 
 
-def _title(name: Any) -> Any:
+def _title(name: Any) -> object:
     return name if isinstance(name, str) else tuple(name)
 
 
@@ -357,7 +357,7 @@ def _array(value: object, blobs: list[Any], path: str) -> Any:
     return ["a", spec, list(array.shape), len(blobs) - 1]
 
 
-def _array_from(rest: list[Any], blobs: Any) -> Any:
+def _array_from(rest: list[Any], blobs: Any) -> object:
     import numpy
 
     dtype = dtype_from(rest[0])
@@ -373,7 +373,7 @@ def _array_from(rest: list[Any], blobs: Any) -> Any:
     return array
 
 
-def _scalar_from(rest: list[Any]) -> Any:
+def _scalar_from(rest: list[Any]) -> object:
     dtype = dtype_from(rest[0])
     if not isinstance(rest[1], bytes) or not rest[1]:
         return dtype.type(rest[1])

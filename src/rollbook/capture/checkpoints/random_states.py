@@ -25,7 +25,7 @@ __all__ = ["dumps", "loads", "restore", "take"]
 
 def take(generators: Mapping[str, object] | None = None) -> dict[str, Any]:
     """The states as they are now, by library; those of named generators under "generators"."""
-    states: dict[str, Any] = {}
+    states: dict[str, object] = {}
     random = sys.modules.get("random")
     if random is not None:
         states["python"] = random.getstate()
@@ -93,7 +93,7 @@ def loads(text: str | None) -> dict[str, Any]:
     return states if isinstance(states, dict) else {}
 
 
-def _state_of(generator: Any) -> Any:
+def _state_of(generator: Any) -> object:
     bits = getattr(generator, "bit_generator", None)
     if bits is not None:
         return bits.state
@@ -143,7 +143,7 @@ def _set_cuda(states: list[bytes]) -> None:
     torch.cuda.set_rng_state_all([torch.tensor(list(state), dtype=torch.uint8) for state in states])
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: Any) -> object:
     from base64 import b64encode
 
     if isinstance(value, bytes):
@@ -155,7 +155,7 @@ def _to_json(value: Any) -> Any:
     raise TypeError(f"a random state holds a {type(value).__name__}")
 
 
-def _from_json(value: dict[str, Any]) -> Any:
+def _from_json(value: dict[str, Any]) -> object:
     if "base64" not in value:
         return value
     from base64 import b64decode

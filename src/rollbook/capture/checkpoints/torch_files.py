@@ -161,8 +161,8 @@ def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _plain_mapping(value: Mapping[Any, object], path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
-    pairs: list[tuple[Any, Any]] = []
-    inside: dict[int, Any] = {}
+    pairs: list[tuple[object, object]] = []
+    inside: dict[int, object] = {}
     changed = type(value) not in (dict, OrderedDict)
     for place, (key, inner) in enumerate(value.items()):
         plain_key = _plain_key(key, path)
@@ -180,7 +180,7 @@ def _plain_mapping(value: Mapping[Any, object], path: str, above: tuple[int, ...
     return new, (["same", None, inside] if inside else None)
 
 
-def _plain_key(key: object, path: str) -> Any:
+def _plain_key(key: object, path: str) -> object:
     if key is None or type(key) in (str, int, float, bool, bytes):
         return key
     if isinstance(key, tuple):

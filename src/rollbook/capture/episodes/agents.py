@@ -11,7 +11,6 @@ from rollbook.values.storable import UNSTORABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from rollbook.capture.episodes.steps import StepChunks
 
@@ -59,7 +58,7 @@ class AgentsRecorder(EpisodeRecorder):
         """An agent's info: running and final data and media under the agent's name, and its reward components."""
         data, media = info.get("data"), info.get("media")
         if data or media:
-            of_agent: dict[str, Any] = {}
+            of_agent: dict[str, object] = {}
             if data is not None and hasattr(data, "items"):
                 of_agent["data"] = {part: {agent: inner} for part, inner in data.items()}
             if media is not None and hasattr(media, "items"):
@@ -87,7 +86,7 @@ class AgentsRecorder(EpisodeRecorder):
     ) -> None:
         """One step of one agent's trajectory."""
         chunks = self._trajectory.of_agent(agent)
-        cells: dict[str, Any] = {"t": t, "agent": agent}
+        cells: dict[str, object] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
         if action is not UNSTORABLE:
             chunks.add_flat("action", action, cells)
@@ -99,7 +98,7 @@ class AgentsRecorder(EpisodeRecorder):
     def last_obs(self, agent: str, t: int, obs: object) -> None:
         """An agent's last observation: a row without an action, in a chunk of its own."""
         chunks = self._trajectory.of_agent(agent)
-        cells: dict[str, Any] = {"t": t, "agent": agent}
+        cells: dict[str, object] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
         chunks.flush()
         chunks.add(cells)

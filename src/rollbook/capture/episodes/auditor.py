@@ -16,7 +16,6 @@ from rollbook.values import scalar_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from rollbook.protocols import Recorder
 
@@ -45,7 +44,7 @@ class EpisodeAuditor:
         self._alerts = Alerts(recorder)
         self._previous: dict[tuple[str, int], tuple[float, int]] = {}
         self._reporting: set[str] = set()
-        self._first_episodes: dict[tuple[str, str], list[Any]] = {}
+        self._first_episodes: dict[tuple[str, str], list[object]] = {}
         self._not_checked: dict[str, int] = {}
         self.checked = 0
         self.differences = 0
@@ -208,7 +207,7 @@ class EpisodeAuditor:
         autoreset: str,
     ) -> None:
         self.differences += 1
-        evidence: dict[str, Any] = {
+        evidence: dict[str, object] = {
             "wrong": wrong,
             "episode_id": episode_id,
             "env_index": env_index,

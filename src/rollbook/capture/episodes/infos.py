@@ -51,7 +51,7 @@ def component_reader(said: Any) -> Callable[[Mapping[str, Any]], Mapping[str, An
     return lambda info: _dict_of(info.get(said))
 
 
-def _dict_of(value: Any) -> Mapping[str, Any]:
+def _dict_of(value: Any) -> Mapping[str, object]:
     return value if hasattr(value, "items") and hasattr(value, "keys") else {}
 
 
@@ -112,7 +112,7 @@ class EpisodeInfos:
     def take(self, info: Mapping[str, object]) -> dict[str, Any] | None:
         """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
         data, media = info.get("data"), info.get("media")
-        cells: dict[str, Any] | None = None
+        cells: dict[str, object] | None = None
         if data is not None and hasattr(data, "get"):
             cells = self._running(data.get("running"), cells)
             final = data.get("final")
@@ -121,7 +121,7 @@ class EpisodeInfos:
         if media is not None and hasattr(media, "items"):
             cells = self._media(media, cells)
         for key, path in self._keys:
-            value: Any = info
+            value: object = info
             for part in path:
                 value = value.get(part, UNSTORABLE) if hasattr(value, "get") else UNSTORABLE
                 if value is UNSTORABLE:
@@ -132,7 +132,7 @@ class EpisodeInfos:
 
     def columns(self) -> dict[str, Any]:
         """What the episode's row gets."""
-        columns: dict[str, Any] = {}
+        columns: dict[str, object] = {}
         for name, tally in self.running.items():
             low, high = tally.range
             columns[f"running/{name}/mean"] = tally.mean
@@ -200,7 +200,7 @@ def is_picture(value: Any) -> bool:
 
 def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, Any]) -> None:
     """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
-    leaves: dict[str, Any] = {}
+    leaves: dict[str, object] = {}
     for key, value in info.items():
         if key not in ("data", "media", "episode", "final_obs", "final_info"):
             flat(f"info/{key}", value, leaves, False)

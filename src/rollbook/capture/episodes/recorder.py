@@ -100,8 +100,8 @@ class EpisodeRecorder:
         self.films.reset()
         self._marked = self._entered = self._ending = False
         self._parts: dict[str, Tally] = {}
-        self._seed: Any = None
-        self._options: Any = None
+        self._seed: object = None
+        self._options: object = None
         self._began = 0.0
         self._version: int | None = None
         self.number = 0
@@ -341,7 +341,9 @@ class EpisodeRecorder:
             self._ledger.add("final", part, component=str(index))
         return float(sum(parts))
 
-    def _from_info(self, info: Mapping[str, Any] | None, components: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    def _from_info(
+        self, info: Mapping[str, Any] | None, components: Mapping[str, Any] | None
+    ) -> dict[str, object] | None:
         cells = self._infos.take(info) if info else None
         if components is None and info and self.settings.components is not None and self.length:
             components = self.settings.components(info)
@@ -373,7 +375,7 @@ class EpisodeRecorder:
         if len(self._ledger) and self._ledger.check(finished.episode_id):
             self._marked = True
         why_kept = self._trajectory.finish(finished, self._marked)
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "episode_id": finished.episode_id,
             "return": total,
             "length": self.length,

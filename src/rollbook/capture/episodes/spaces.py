@@ -80,14 +80,14 @@ def _plain(space: Any, depth: int = 0) -> dict[str, Any] | None:
     return None
 
 
-def _nested(kind: str, parts: dict[Any, Any], depth: int) -> dict[str, Any] | None:
+def _nested(kind: str, parts: dict[Any, Any], depth: int) -> dict[str, object] | None:
     inner = {name: _plain(part, depth + 1) for name, part in parts.items()}
     if None in inner.values():
         return None
     return {"type": kind, "spaces": list(inner.values()) if kind != "Dict" else inner}
 
 
-def _bound(array: Any) -> Any:
+def _bound(array: Any) -> object:
     """One number if all are equal, otherwise nested lists. Infinities are texts: JSON has none."""
     flat = array.reshape(-1)
     if flat.size and (flat == flat[0]).all():
@@ -95,7 +95,7 @@ def _bound(array: Any) -> Any:
     return [_number(value) for value in flat.tolist()]
 
 
-def _number(value: object) -> Any:
+def _number(value: object) -> object:
     if value != value or value in (float("inf"), float("-inf")):
         return str(value)
     return value
@@ -115,7 +115,7 @@ def _value(value: Any, dtype: str) -> Any:
     return int(value) if "int" in dtype else float(value)
 
 
-def _space(plain: dict[str, Any], spaces: Any, depth: int) -> Any:
+def _space(plain: dict[str, Any], spaces: Any, depth: int) -> object:
     kind = plain["type"]
     if depth > _DEEPEST:
         raise ValueError("spaces nest too deeply")
@@ -149,7 +149,7 @@ def _space(plain: dict[str, Any], spaces: Any, depth: int) -> Any:
     raise ValueError(f"no space is called {kind!r}")
 
 
-def _dtype(name: str) -> Any:
+def _dtype(name: str) -> object:
     import numpy
 
     dtype = numpy.dtype(name)

@@ -132,7 +132,7 @@ class StepChunks:
         if kind.__name__ == "ndarray" and is_array(value):
             cells[prefix] = value.copy()
             return
-        leaves: dict[str, Any] = {}
+        leaves: dict[str, object] = {}
         flat(prefix, value, leaves, tuples)
         for name, cell in leaves.items():
             if cell is UNSTORABLE:

@@ -35,7 +35,7 @@ class Trajectory:
         """No episode is under way."""
         self._episode_id = self._why = ""
         self._chunks: StepChunks | None = None
-        self._obs: dict[str, Any] = {}
+        self._obs: dict[str, object] = {}
         self.in_full = False
 
     def begin(self, episode_id: str, number: int, obs: object) -> None:
@@ -73,7 +73,7 @@ class Trajectory:
         chunks = self._chunks
         if chunks is None:
             return
-        row: dict[str, Any] = {"t": t}
+        row: dict[str, object] = {"t": t}
         row.update(self._obs if obs is UNSTORABLE else self._cells_of(obs))
         if action is not UNSTORABLE:
             chunks.add_flat("action", action, row)
@@ -118,8 +118,8 @@ class Trajectory:
         chunks.flush()
         return self._why
 
-    def _cells_of(self, obs: object) -> dict[str, Any]:
-        cells: dict[str, Any] = {}
+    def _cells_of(self, obs: object) -> dict[str, object]:
+        cells: dict[str, object] = {}
         if self._chunks is not None and obs is not UNSTORABLE:
             self._chunks.add_flat("obs", obs, cells)
         return cells

@@ -48,7 +48,7 @@ def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
 
 
 def _part(infos: Any, i: int) -> dict[str, Any]:
-    part: dict[str, Any] = {}
+    part: dict[str, object] = {}
     for key, value in infos.items():
         if type(key) is str and key.startswith("_") and key[1:] in infos:
             continue
@@ -68,7 +68,7 @@ def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None,
         episode = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
         return _numbers(episode.get("r"), episode.get("l")) if episode else None
     for holder in (infos, infos.get("final_info")):
-        said: Any = holder.get(key) if hasattr(holder, "get") else None
+        said: object = holder.get(key) if hasattr(holder, "get") else None
         if holder is None or said is None or not hasattr(said, "get"):
             continue
         mask = holder.get(f"_{key}")

@@ -208,7 +208,7 @@ class RecordVectorEpisodes(VectorWrapper):
             else:
                 self._slow.add(i)
 
-    def _each_obs(self, obs: object) -> list[Any] | None:
+    def _each_obs(self, obs: object) -> list[object] | None:
         return None if self._settings.steps.never else list(iterate(self.env.observation_space, obs))
 
     def _begin(self, i: int, each: list[Any] | None, seed: int | None = None, options: object = None) -> None:
@@ -298,7 +298,7 @@ def _mode_of(env: Any) -> str:
     return str(getattr(mode, "name", None) or mode or "NEXT_STEP").upper().replace(" ", "_")
 
 
-def _subs(env: Any) -> list[Any]:
+def _subs(env: Any) -> list[object]:
     envs = getattr(env.unwrapped, "envs", None)
     return list(envs) if isinstance(envs, (list, tuple)) else []
 

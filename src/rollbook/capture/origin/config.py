@@ -107,7 +107,7 @@ def _set_aside(path: str, former: str, text: str) -> None:
         os.replace(path, former)
 
 
-def _walked(config: object, walk: _Configured) -> tuple[dict[Any, Any], list[str]]:
+def _walked(config: object, walk: _Configured) -> tuple[dict[Any, object], list[str]]:
     if config is None:
         return {}, []
     parts = named_parts(config)
@@ -157,7 +157,7 @@ class _Configured(Walk):
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
     def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> dict[Any, Any]:
-        data: dict[Any, Any] = {}
+        data: dict[Any, object] = {}
         names: set[str] = set()
         for name, inner in parts:
             key = self.key(name)
@@ -186,7 +186,7 @@ class _Configured(Walk):
                 raise
             return self.refused(value, place)
 
-    def _form(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def _form(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
         kind = type(value)
         if isinstance(value, int):
             return self.atom(int.__int__(value), place)
@@ -249,7 +249,7 @@ class _Configured(Walk):
         return _short_repr(value)
 
 
-def _without_secret(key: object, value: object) -> Any:
+def _without_secret(key: object, value: object) -> object:
     """A value under its name, as it may be kept; lists as their items."""
     if isinstance(value, (list, tuple)):
         items = [_without_secret(key, item) for item in value]
@@ -276,12 +276,12 @@ def _named(places: list[str]) -> str:
     return ", ".join(places[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _attributes(config: object) -> list[tuple[Any, Any]] | None:
+def _attributes(config: object) -> list[tuple[object, object]] | None:
     """The public values of a class that holds a configuration as attributes, of an instance of one, or of a module."""
     if isinstance(config, (str, bytes, int, float, complex, Sequence, Set)) or hasattr(config, "dtype"):
         return None
     kind = config if isinstance(config, type) else type(config)
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     for base in reversed(kind.__mro__[:-1]):
         for name, value in vars(base).items():
             if isinstance(value, type) and value.__qualname__ == f"{base.__qualname__}.{name}":
@@ -314,7 +314,7 @@ def _short_repr(value: object) -> str:
     return repr_of(value, _LONGEST_REPR)
 
 
-def _order(value: Any) -> tuple[str, Any]:
+def _order(value: Any) -> tuple[str, object]:
     if type(value) in (int, float, bool) and value == value:
         return "", float(value) if abs(value) < 2**53 else 0.0
     return type(value).__name__, _inline(value)

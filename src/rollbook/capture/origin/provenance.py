@@ -56,7 +56,7 @@ def collect(
     """
     environ = os.environ if environ is None else environ
     command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
-    origin: dict[str, Any] = {}
+    origin: dict[str, object] = {}
     problems: dict[str, str] = {}
     parts: dict[str, Callable[[], Any]] = {
         "host": _host,
@@ -123,7 +123,7 @@ def packages() -> dict[str, str]:
 
 def gpus() -> list[dict[str, Any]]:
     """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
-    devices: list[dict[str, Any]] = []
+    devices: list[dict[str, object]] = []
     root = "/proc/driver/nvidia/gpus"
     if os.path.isdir(root):
         for bus in sorted(os.listdir(root)):
@@ -155,7 +155,7 @@ def _platform() -> str:
     return platform.platform()
 
 
-def _cpu() -> dict[str, Any]:
+def _cpu() -> dict[str, object]:
     name = ""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -182,14 +182,14 @@ def _cpu() -> dict[str, Any]:
     }
 
 
-def _git(cwd: str, seconds: float) -> dict[str, Any] | None:
+def _git(cwd: str, seconds: float) -> dict[str, object] | None:
     # The repository's own configuration may name programs (monitors, diff drivers, hooks): none of them is to run.
     git = ["git", "-C", cwd, "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager"]
     own = "--ignore-submodules"
     status = _run([*git, "status", "--porcelain=v2", "--branch", "--untracked-files=no", own], seconds)
     if status is None:
         return None
-    facts: dict[str, Any] = {"commit": None, "branch": None}
+    facts: dict[str, object] = {"commit": None, "branch": None}
     changed: list[str] = []
     for line in status.splitlines():
         if line.startswith("# branch.oid "):
@@ -236,5 +236,5 @@ def _run(command: list[str], seconds: float) -> str | None:
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
-def _number_or_text(value: object) -> Any:
+def _number_or_text(value: object) -> object:
     return value if value is None or type(value) in (int, float, bool, str) else str(value)

@@ -58,7 +58,7 @@ class Items:
         return prints, texts, sizes, special
 
     def _odd_item(self, item: object) -> tuple[int | None, str | None, dict[str, Any]]:
-        more: dict[str, Any] = {}
+        more: dict[str, object] = {}
         if isinstance(item, str):
             item = str.__str__(item)
             data = item.encode("utf-8", "surrogatepass")

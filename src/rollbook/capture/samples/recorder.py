@@ -262,7 +262,7 @@ class SampleLog:
 
     def _sorted(self, columns: Mapping[str, object], n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """(clocks for all rows, clocks per row, columns), each column n long."""
-        clocks: dict[str, Any] = {}
+        clocks: dict[str, object] = {}
         clock_columns: dict[str, Any] = {}
         values: dict[str, Any] = {}
         for name, value in flatten({name: _whole(value) for name, value in columns.items()}):
@@ -300,7 +300,7 @@ class SampleLog:
             cells.append(cell.tolist() if hasattr(cell, "tolist") else cell)
         return cells if len(cells) == n else self._fitted(name, cells, n)
 
-    def _fitted(self, name: str, cells: list[Any], n: int) -> list[Any]:
+    def _fitted(self, name: str, cells: list[Any], n: int) -> list[object]:
         self._run.count(
             "sample_columns",
             1,
@@ -342,12 +342,12 @@ def _is_column(value: object) -> bool:
     return hasattr(value, "__iter__")
 
 
-def _whole(value: object) -> Any:
+def _whole(value: object) -> object:
     """A column of pandas looks like a dict; it is a list."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "items") else value
 
 
-def _as_list(column: Any) -> list[Any]:
+def _as_list(column: Any) -> list[object]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
 
 

@@ -164,7 +164,7 @@ def _run_of(entry: Entry) -> str:
 
 
 def _get_all(keys: list[str]) -> Steps[list[Any]]:
-    answers: list[Any] = (yield [Get(key) for key in keys]) if keys else []
+    answers: list[object] = (yield [Get(key) for key in keys]) if keys else []
     return answers
 
 

@@ -241,9 +241,9 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 
-def _aws() -> dict[str, Any]:
+def _aws() -> dict[str, object]:
     """What the tools of AWS take from their files, where the environment does not say it."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
         found["endpoint"] = endpoint

@@ -287,7 +287,7 @@ def _created(page: bytes) -> float:
 
 
 def _fetch(keys: list[str]) -> Steps[list[Any]]:
-    answers: list[Any] = (yield [Get(key) for key in keys]) if keys else []
+    answers: list[object] = (yield [Get(key) for key in keys]) if keys else []
     return answers
 
 
@@ -357,7 +357,7 @@ def _joined_writers(place: Place, run: str, manifests: dict[str, Manifest]) -> b
     having = [manifest.files[name] for manifest in manifests.values() if name in manifest.files]
     if len(having) < 2:
         return None
-    joined: dict[str, Any] = {}
+    joined: dict[str, object] = {}
     for one, answer in zip(having, perform(_fetch([f"{run}/{one.piece}" for one in having]), place), strict=True):
         if isinstance(answer, Exception):
             return None
