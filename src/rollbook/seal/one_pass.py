@@ -148,10 +148,10 @@ class SealedRanges:
         Raises:
           OSError: the disk is full, or the folder cannot be written.
         """
-        kept = {writer: streams for writer, streams in self._remembered.items() if writer in writers}
-        if kept and (self._is_new or len(kept) < len(self._remembered)):
-            write_json(self._path, kept)
-        elif not kept:
+        streams_of = {writer: streams for writer, streams in self._remembered.items() if writer in writers}
+        if streams_of and (self._is_new or len(streams_of) < len(self._remembered)):
+            write_json(self._path, streams_of)
+        elif not streams_of:
             unlink(self._path)
 
     def parts(self, table: str) -> list[Part]:

@@ -69,11 +69,11 @@ def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
     """Rows of `media` with the addresses of their files, as far as these are there."""
     places = axis_values(table, x, started(row))
     times = seconds_column(table)
-    found = []
+    media = []
     for n, cells in enumerate(cells_of(table)):
         said = str(cells.get("path") or "")
         path = there(row.folder, said)
-        found.append(
+        media.append(
             Media(
                 id=row_id(cells),
                 key=plain(str(cells.get("key") or "")),
@@ -93,7 +93,7 @@ def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
                 there=path is not None,
             )
         )
-    return found
+    return media
 
 
 def media_url(row: RunRow, path: str) -> str:
@@ -126,21 +126,21 @@ def _whole(value: object) -> int | None:
 def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
     """Checkpoints, alerts, notes and begins of attempts on the axis."""
     check_range(ask.start, ask.stop)
-    found: list[Mark] = []
+    drawn: list[Mark] = []
     for row in hall.rows(ask.runs):
         try:
-            found += _marks_of(hall, row, ask.x or default_axis(hall, row))
+            drawn += _marks_of(hall, row, ask.x or default_axis(hall, row))
         except (RollbookError, OSError):  # its curves say what is wrong with it
             continue
     low = -np.inf if ask.start is None else ask.start
     high = np.inf if ask.stop is None else ask.stop
-    inside = [mark for mark in found if isinstance(mark.x, float) and low <= mark.x < high]
+    inside = [mark for mark in drawn if isinstance(mark.x, float) and low <= mark.x < high]
     inside.sort(key=lambda mark: mark.x if isinstance(mark.x, float) else 0.0)
     return MarksAnswer(marks=inside[:_MOST_MARKS], truncated=len(inside) > _MOST_MARKS)
 
 
 def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
-    found = []
+    drawn = []
     began = started(row)
     for name, kind in (("checkpoints", "checkpoint"), ("text", "note")):
         table = table_of(hall, row, name)
@@ -159,10 +159,10 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
             else:
                 label, text = "note", str(cells.get("text") or "")
             identity = str(cells.get("checkpoint_id") or row_id(cells))
-            found.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
+            drawn.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
     for alert in alerts_of(hall, row, x):
         if isinstance(alert.x, float):
-            found.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
+            drawn.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
     with hall.book(row) as book:
         attempts = book.attempts
     for entry in attempts:
@@ -171,7 +171,7 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
             place = _of_attempt(hall, row, entry, x, began)
             if place is not None:
                 said = f"attempt {entry['n']} went on from attempt {entry['parent']}"
-                found.append(
+                drawn.append(
                     _mark(
                         row,
                         "attempt",
@@ -183,7 +183,7 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
                         None,
                     )
                 )
-    return found
+    return drawn
 
 
 def _of_attempt(hall: Hall, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
@@ -225,14 +225,14 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
     newest: list[Alert] = []
     for row in rows:
         try:
-            found = alerts_of(hall, row, default_axis(hall, row))
+            alerts = alerts_of(hall, row, default_axis(hall, row))
         except (RollbookError, OSError):
             continue
-        if found:
+        if alerts:
             levels = by_run.setdefault(row.key, {})
-            for alert in found:
+            for alert in alerts:
                 levels[alert.level] = levels.get(alert.level, 0) + 1
-            newest += found[-_MOST_ALERTS:]
+            newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
     total = sum(sum(levels.values()) for levels in by_run.values())
     return AlertsAnswer(total=total, by_run=by_run, newest=newest[:50])

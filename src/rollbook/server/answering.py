@@ -122,12 +122,12 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
                 "bad_input", f"the body has the type {kind or 'none'!r:.60}", "Send JSON as application/json."
             )
         try:
-            found = msgspec.json.decode(body)
+            fields = msgspec.json.decode(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as err:
             raise Refused("bad_input", f"the body must be JSON: {err}") from None
-        if not isinstance(found, dict):
+        if not isinstance(fields, dict):
             raise Refused("bad_input", "the body must be a JSON object")
-        said.update(found)
+        said.update(fields)
     for name in endpoint.path_names:
         if name in said:
             raise Refused("bad_input", f"{name!r} belongs into the address, not beside it")
@@ -152,23 +152,23 @@ def _may_edit(request: Request, hall: Hall) -> None:
 
 
 def _list_fields(kind: type[Any]) -> set[str]:
-    found = set()
+    names = set()
     for entry in msgspec.structs.fields(kind):
         if getattr(entry.type, "__origin__", entry.type) is list:
-            found.add(entry.encode_name)
-    return found
+            names.add(entry.encode_name)
+    return names
 
 
 async def _body(request: Request, most: int) -> bytes:
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > most:
         raise Refused("too_large", f"the body has {int(said):,} bytes; at most {most:,}")
-    found = bytearray()
+    received = bytearray()
     async for piece in request.stream():
-        found += piece
-        if len(found) > most:
+        received += piece
+        if len(received) > most:
             raise Refused("too_large", f"the body has more than {most:,} bytes")
-    return bytes(found)
+    return bytes(received)
 
 
 def _streamed(result: Streamed, workers: Workers) -> Response:

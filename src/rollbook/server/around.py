@@ -145,7 +145,7 @@ class Around:
             rows = min(len(before), max(_LEAST_ROWS, _MOST_CELLS // max(1, len(keys))))
             since = float(before[-rows]) if rows else last
             table = book.metrics(keys, since=since - 1e-6, until=last + 1e-5)
-        found: list[tuple[float, Unusual]] = []
+        ranked: list[tuple[float, Unusual]] = []
         looked_at = 0
         places = axis_values(table, self.clock, self._began)
         times = seconds_column(table)
@@ -162,9 +162,9 @@ class Around:
             place = places[here] if math.isfinite(places[here]) else np.interp(times[here], own.times, own.places)
             entry = _departure(name, float(place), float(values[here]), values[there[-ROWS_BEFORE - 1 : -1]])
             if entry is not None:
-                found.append(entry)
-        found.sort(key=lambda pair: -pair[0])
-        return [entry for _, entry in found[:_MOST_UNUSUAL]], looked_at
+                ranked.append(entry)
+        ranked.sort(key=lambda pair: -pair[0])
+        return [entry for _, entry in ranked[:_MOST_UNUSUAL]], looked_at
 
 
 def _any_key(hall: Hall, row: RunRow) -> str | None:

@@ -24,8 +24,8 @@ _lock = threading.Lock()
 
 def boards(hall: Hall, _: BoardsAsk) -> BoardsAnswer:
     """All saved views, by name."""
-    found = _read(hall)
-    return BoardsAnswer(boards=[found[name] for name in sorted(found, key=str.casefold)])
+    boards_by_name = _read(hall)
+    return BoardsAnswer(boards=[boards_by_name[name] for name in sorted(boards_by_name, key=str.casefold)])
 
 
 def save(hall: Hall, ask: BoardAsk) -> Board:
@@ -33,22 +33,22 @@ def save(hall: Hall, ask: BoardAsk) -> Board:
     if not ask.board.strip() or len(ask.board) > 120 or not ask.board.isprintable():
         raise Refused("bad_input", f"{ask.board!r:.60} cannot be the name of a board", "1 to 120 printable characters.")
     with _lock:
-        found = _read(hall)
-        found[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())
-        if len(found) > _MOST:
+        boards = _read(hall)
+        boards[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())
+        if len(boards) > _MOST:
             raise Refused("too_large", f"there are {_MOST} boards already", "Delete some.")
-        _write(hall, found)
-        return found[ask.board]
+        _write(hall, boards)
+        return boards[ask.board]
 
 
 def delete(hall: Hall, ask: BoardName) -> Deleted:
     """Delete a saved view."""
     with _lock:
-        found = _read(hall)
-        if ask.board not in found:
+        boards = _read(hall)
+        if ask.board not in boards:
             raise Refused("not_found", f"there is no board {ask.board!r:.120}")
-        del found[ask.board]
-        _write(hall, found)
+        del boards[ask.board]
+        _write(hall, boards)
     return Deleted(name=ask.board)
 
 
@@ -74,20 +74,20 @@ def _read(hall: Hall) -> dict[str, Board]:
         if os.path.getsize(path) > _LARGEST:
             raise Refused("unreadable", f"{path} is larger than {_LARGEST >> 20} MB", "Move it away.")
         with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(), type=list[Board])
+            stored = msgspec.json.decode(file.read(), type=list[Board])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError) as err:
         raise Refused("unreadable", f"{path} cannot be read: {err}", "Mend it or move it away.") from None
-    return {board.name: board for board in found}
+    return {board.name: board for board in stored}
 
 
-def _write(hall: Hall, found: dict[str, Board]) -> None:
+def _write(hall: Hall, boards: dict[str, Board]) -> None:
     path = boards_path(hall)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with replacing(path) as beside, open(beside, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(list[Any](found.values())), indent=1))
+            file.write(msgspec.json.format(msgspec.json.encode(list[Any](boards.values())), indent=1))
     except OSError as err:
         raise Refused("unreadable", f"{path} cannot be written: {err.strerror or err}") from None
 

@@ -94,10 +94,10 @@ class BuiltPage:
         stamp = (stat.st_mtime_ns, stat.st_ino)
         if stamp == self._stamp:
             return
-        found: dict[str, _File] = {}
+        files: dict[str, _File] = {}
         for path in sorted(self.folder.rglob("*")):
             kind = _TYPES.get(path.suffix)
             if kind is None or not path.is_file() or path.is_symlink() or path.stat().st_size > _LARGEST:
                 continue
-            found[path.relative_to(self.folder).as_posix()] = _File(path.read_bytes(), kind)
-        self._files, self._stamp = found, stamp
+            files[path.relative_to(self.folder).as_posix()] = _File(path.read_bytes(), kind)
+        self._files, self._stamp = files, stamp

@@ -226,14 +226,14 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
 
 
 def _listed(folder: str, roots: tuple[str, ...]) -> _Folder:
-    found = _Folder()
+    listing = _Folder()
     if os.path.isfile(os.path.join(folder, "run.json")):
-        found.runs.append(folder)
-        return found
+        listing.runs.append(folder)
+        return listing
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
-        return found
+        return listing
     for entry in entries:
         try:
             if (
@@ -245,5 +245,5 @@ def _listed(folder: str, roots: tuple[str, ...]) -> _Folder:
         except OSError:
             continue
         path = os.path.join(folder, entry.name)
-        (found.runs if os.path.isfile(os.path.join(path, "run.json")) else found.folders).append(path)
-    return found
+        (listing.runs if os.path.isfile(os.path.join(path, "run.json")) else listing.folders).append(path)
+    return listing

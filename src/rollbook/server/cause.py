@@ -174,14 +174,14 @@ def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began:
         return []
     places, times = axis_values(table, clock, began), seconds_column(table)
     chosen = np.flatnonzero(np.abs(places - at) <= window)[:_TEXTS]
-    found = []
+    texts = []
     for n in chosen.tolist():
         (cells,) = cells_of(table.slice(n, 1))
         text = plain(str(cells.get("text") or "")[:2_000])
-        found.append(
+        texts.append(
             TextLine(time=float(times[n]), key=plain(str(cells.get("key") or "")), text=text, x=num(float(places[n])))
         )
-    return found
+    return texts
 
 
 def _log(row: RunRow, moment: float | None) -> tuple[str | None, list[LogLine]]:

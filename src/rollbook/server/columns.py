@@ -25,26 +25,26 @@ _DEEPEST = 8
 
 def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, Any]:
     """A nested configuration as dotted path -> value; lists are values."""
-    found: dict[str, object] = {}
+    cells: dict[str, object] = {}
     for name, value in config.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) and value and depth < _DEEPEST:
-            found.update(flat(value, path + ".", depth + 1))
+            cells.update(flat(value, path + ".", depth + 1))
         else:
-            found[path] = value
-    return found
+            cells[path] = value
+    return cells
 
 
 def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[Any, int]]]:
     """path -> {the value as JSON: (the value, how many runs have it)}."""
-    found: dict[str, dict[str, tuple[object, int]]] = {}
+    paths: dict[str, dict[str, tuple[object, int]]] = {}
     for row in rows:
         for path, value in flat(row.about.get(part) or {}).items():
-            values = found.setdefault(path, {})
+            values = paths.setdefault(path, {})
             word = json.dumps(value, sort_keys=True, default=repr)
             known = values.get(word)
             values[word] = (value, 1 if known is None else known[1] + 1)
-    return found
+    return paths
 
 
 def names_one_run(path: str) -> bool:
@@ -59,9 +59,9 @@ def is_metric(column: str) -> bool:
 
 def metric_of(column: str) -> tuple[str, str]:
     """(last, max or min; the key)."""
-    found = METRIC.fullmatch(column)
-    assert found is not None
-    return found[1], found[2]
+    match = METRIC.fullmatch(column)
+    assert match is not None
+    return match[1], match[2]
 
 
 def native_key(key: str, keys: Collection[str]) -> str:
@@ -148,9 +148,9 @@ def common(values: Sequence[object]) -> Any:
 def _at(config: Mapping[str, object], path: str) -> object:
     if path in config:
         return config[path]
-    found: object = config
+    value: object = config
     for part in path.split("."):
-        if not isinstance(found, Mapping) or part not in found:
+        if not isinstance(value, Mapping) or part not in value:
             return flat(config).get(path)
-        found = found[part]
-    return found
+        value = value[part]
+    return value

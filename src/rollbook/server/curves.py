@@ -39,12 +39,12 @@ def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
     """
     if sum(len(group.runs) for group in groups) > hall.limits.runs:
         raise Refused("too_large", f"more than {hall.limits.runs:,} runs at once", "Choose fewer.")
-    found: dict[str, list[RunRow]] = {}
+    rows_of_group: dict[str, list[RunRow]] = {}
     for group in groups:
-        if group.name in found:
+        if group.name in rows_of_group:
             raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
-        found[group.name] = hall.rows(group.runs)
-    return found
+        rows_of_group[group.name] = hall.rows(group.runs)
+    return rows_of_group
 
 
 def group_curves(hall: Hall, ask: CurvesAsk) -> Streamed:
@@ -120,18 +120,18 @@ def refined(
         yield kept
         return
     every = [row for rows in groups.values() for row in rows]
-    found = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
-    missing = {name: [row.key for row in rows if row.key not in found] for name, rows in groups.items()}
-    axis = next((told.axis for told in found.values()), "")
+    read = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
+    missing = {name: [row.key for row in rows if row.key not in read] for name, rows in groups.items()}
+    axis = next((rows_of_run.axis for rows_of_run in read.values()), "")
     lines = {
         name: {
-            row.key: compare.Line(found[row.key].x, found[row.key].y, row.status in ENDED_BADLY, row.folder)
+            row.key: compare.Line(read[row.key].x, read[row.key].y, row.status in ENDED_BADLY, row.folder)
             for row in rows
-            if row.key in found
+            if row.key in read
         }
         for name, rows in groups.items()
     }
-    if not found:
+    if not read:
         yield Drawn(None, {}, {}, missing, axis, version)
         return
     stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= WORTH_TWO_STAGES else (DRAWS,)

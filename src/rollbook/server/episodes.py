@@ -105,11 +105,11 @@ def shown_episodes(db: Locked) -> list[str]:
     films = "false"
     if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
         films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
-    kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
+    why_kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
     made = {
         "outcome": f"case when {ends} then 'cut' when {said('terminated')} then 'terminated' else 'truncated' end",
         "film": f"coalesce({films}, false)",
-        "traces": kept if "steps_kept" in columns else "false",
+        "traces": why_kept if "steps_kept" in columns else "false",
     }
     own = [name for name in columns if name not in made]
     chosen = [*map(quoted, own), *(f"{formula} as {name}" for name, formula in made.items())]
@@ -147,10 +147,12 @@ def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
         window = f"select * from shown{where}{order} limit {ask.limit} offset {ask.offset}"
         return total, matched, db.table(window, values)
 
-    total, matched, found = with_tables(hall, row, _SEEN, ask.attempts, work)
-    places = axis_values(found, default_axis(hall, row), started(row))
-    shown = shown_rows(found, places)
-    return EpisodesAnswer(total=total, matched=matched, offset=ask.offset, columns=columns_of(found), rows=shown)
+    total, matched, rows_in_window = with_tables(hall, row, _SEEN, ask.attempts, work)
+    places = axis_values(rows_in_window, default_axis(hall, row), started(row))
+    shown = shown_rows(rows_in_window, places)
+    return EpisodesAnswer(
+        total=total, matched=matched, offset=ask.offset, columns=columns_of(rows_in_window), rows=shown
+    )
 
 
 def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
@@ -194,13 +196,13 @@ def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
 def _thinned(xs: NDArray, ys: NDArray, chosen: NDArray, points: int) -> NDArray:
     """Fewer points along x: of each stretch its lowest and highest, and some between."""
     order = chosen[np.argsort(xs[chosen], kind="stable")]
-    kept: set[int] = set()
+    picked: set[int] = set()
     for part in np.array_split(order, max(1, points // 4)):
         finite = part[np.isfinite(ys[part])]
         if len(finite):
-            kept |= {int(finite[np.argmin(ys[finite])]), int(finite[np.argmax(ys[finite])])}
-        kept |= {int(part[0]), int(part[len(part) // 2])}
-    return np.array(sorted(kept), dtype=np.int64)
+            picked |= {int(finite[np.argmin(ys[finite])]), int(finite[np.argmax(ys[finite])])}
+        picked |= {int(part[0]), int(part[len(part) // 2])}
+    return np.array(sorted(picked), dtype=np.int64)
 
 
 def shown_ids(hall: Hall, row: RunRow) -> pa.Table:
@@ -225,8 +227,8 @@ def ids(hall: Hall, ask: IdsAsk) -> IdsAnswer:
             return {}
         numbered = f"select episode_id, row_number() over ({in_time(columns)}) - 1 as n from episodes"
         wanted = ", ".join(str(int(n)) for n in ask.rows)
-        found = db.table(f"select * from ({numbered}) where n in ({wanted})")
-        return dict(zip(found["n"].to_pylist(), found["episode_id"].to_pylist(), strict=True))
+        numbered_rows = db.table(f"select * from ({numbered}) where n in ({wanted})")
+        return dict(zip(numbered_rows["n"].to_pylist(), numbered_rows["episode_id"].to_pylist(), strict=True))
 
     names = with_tables(hall, hall.row(ask.run), ["episodes"], "effective", work)
     return IdsAnswer(ids=[plain(str(names.get(n) or "")) for n in ask.rows])
@@ -237,30 +239,30 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
     row = hall.row(ask.run)
     x = default_axis(hall, row)
     with hall.book(row) as book:
-        found = book.episode(ask.episode)
+        record = book.episode(ask.episode)
         clocks = book.clocks
-        rewards, media, steps = found.rewards(), found.media(), _without(found.steps(), clocks)
-        checkpoint = found.checkpoint()
+        rewards, media, steps = record.rewards(), record.media(), _without(record.steps(), clocks)
+        checkpoint = record.checkpoint()
         name = f"{book.project}/{book.name}"
     rank, previous, following = with_tables(
-        hall, row, ["episodes"], "effective", lambda db: _beside(db, found.id, found.row.get("return"))
+        hall, row, ["episodes"], "effective", lambda db: _beside(db, record.id, record.row.get("return"))
     )
-    (shown,) = rows_of(found.table, None)
+    (shown,) = rows_of(record.table, None)
     mine = [
         alert
         for alert in alerts_of(hall, row, x)
-        if isinstance(alert.evidence, dict) and alert.evidence.get("episode_id") == found.id
+        if isinstance(alert.evidence, dict) and alert.evidence.get("episode_id") == record.id
     ]
     here = media_of(hall, row, media, x)
     return EpisodeAnswer(
-        id=plain(found.id),
-        row={**shown, "outcome": _OUTCOMES[int(outcomes(found.table)[0])]},
+        id=plain(record.id),
+        row={**shown, "outcome": _OUTCOMES[int(outcomes(record.table)[0])]},
         rank=rank,
-        clocks=clocks_of(found.row, clocks),
+        clocks=clocks_of(record.row, clocks),
         start_clocks={
-            clock: int(found.row[f"start_{clock}"])
+            clock: int(record.row[f"start_{clock}"])
             for clock in clocks
-            if isinstance(found.row.get(f"start_{clock}"), int)
+            if isinstance(record.row.get(f"start_{clock}"), int)
         },
         rewards=rows_of(rewards) if rewards.num_rows else [],
         media=here,
@@ -270,7 +272,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
         next=following,
         traces=[Trace(name=plain(trace), group=_group(trace)) for trace in _traces(steps)],
         steps=steps.num_rows,
-        replay_line=f"rollbook play {name} --episode {plain(found.id)}"
+        replay_line=f"rollbook play {name} --episode {plain(record.id)}"
         if any(m.kind == "video" and m.there for m in here)
         else None,
     )
@@ -289,10 +291,10 @@ def _beside(db: Locked, identity: str, score: object) -> tuple[Rank | None, str 
         return rank, None, None
     order = in_time(columns)
     line = f"lag(episode_id) over ({order}) as p, lead(episode_id) over ({order}) as n"
-    found = db.table(
+    neighbours = db.table(
         f"select p, n from (select episode_id, {line} from episodes) where episode_id = ? limit 1", [identity]
     )
-    (near,) = found.to_pylist() or [{"p": None, "n": None}]
+    (near,) = neighbours.to_pylist() or [{"p": None, "n": None}]
     return rank, *(None if near[side] is None else plain(str(near[side])) for side in ("p", "n"))  # type: ignore[return-value]
 
 
@@ -303,14 +305,14 @@ def _without(steps: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
 
 def _traces(steps: pa.Table) -> dict[str, NDArray]:
     """Every quantity of the steps as an array; vectors as name[0], name[1], …."""
-    found: dict[str, NDArray] = {}
+    curves: dict[str, NDArray] = {}
     for field in steps.schema:
-        if field.name in _NOT_TRACES or len(found) >= 512:
+        if field.name in _NOT_TRACES or len(curves) >= 512:
             continue
         for name, values in _arrays_of(field.name, steps[field.name].to_pylist()):
             if np.isfinite(values).any():
-                found[name] = values
-    return found
+                curves[name] = values
+    return curves
 
 
 def _arrays_of(name: str, cells: list[Any]) -> list[tuple[str, NDArray]]:
@@ -343,8 +345,8 @@ def traces(hall: Hall, ask: TracesAsk) -> Streamed:
         raise Refused("too_large", f"{len(ask.names)} traces; at most {_MOST_TRACES} at once")
     row = hall.row(ask.run)
     with hall.book(row) as book:
-        found = book.episode(ask.episode)
-        steps = _without(found.steps(), book.clocks)
+        record = book.episode(ask.episode)
+        steps = _without(record.steps(), book.clocks)
     known = _traces(steps)
     names = (
         ask.names
@@ -359,13 +361,13 @@ def traces(hall: Hall, ask: TracesAsk) -> Streamed:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UnknownKey(
-            f"episode {found.id!r:.60} has no trace {unknown[0]!r:.60}. Available: {', '.join(sorted(known))[:400]}"
+            f"episode {record.id!r:.60} has no trace {unknown[0]!r:.60}. Available: {', '.join(sorted(known))[:400]}"
         )
     frame = Frame()
     numbers = steps["t"].to_pylist() if "t" in steps.column_names else list(range(steps.num_rows))
     t = frame.exact(np.array([math.nan if n is None else float(n) for n in numbers], dtype=np.float64))
     arrays = {plain(name): frame.exact(known[name]) for name in names}
-    frame.entries.append(TracesEntry(episode=plain(found.id), n=steps.num_rows, t=t, arrays=arrays))
+    frame.entries.append(TracesEntry(episode=plain(record.id), n=steps.num_rows, t=t, arrays=arrays))
     return Streamed(MEDIA_TYPE, iter([frame.pack(last=True, took_ms=0.0)]))
 
 

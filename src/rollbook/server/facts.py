@@ -99,7 +99,7 @@ class FactsShelf:
             return len(self._waiting)
 
     def _work(self) -> None:
-        told = time.monotonic()
+        announced = time.monotonic()
         while True:
             with self._lock:
                 if not self._waiting:
@@ -111,8 +111,8 @@ class FactsShelf:
                 self.now(row, [key] if key else [])
             except (RollbookError, OSError):
                 self._facts.setdefault(row.folder, Facts(None, time.monotonic()))
-            if time.monotonic() - told > 0.5:
-                told = time.monotonic()
+            if time.monotonic() - announced > 0.5:
+                announced = time.monotonic()
                 self._tell()
             if known:
                 time.sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))

@@ -65,7 +65,7 @@ def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
     """The files of a run and its checkpoints."""
     row = hall.row(ask.run)
     root = os.path.realpath(row.folder)
-    found: list[FileEntry] = []
+    entries: list[FileEntry] = []
     total = 0
     for here, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(here, name)))
@@ -77,18 +77,18 @@ def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
                 continue
             total += stat.st_size
             inside = os.path.relpath(path, root).replace(os.sep, "/")
-            if len(found) < _MOST_FILES and not os.path.islink(path):
-                found.append(
+            if len(entries) < _MOST_FILES and not os.path.islink(path):
+                entries.append(
                     FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
                 )
     table = table_of(hall, row, "checkpoints")
     hidden = [name for name in ("positions", "state") if name in table.column_names]
     places = axis_values(table, default_axis(hall, row), started(row))
     return FilesAnswer(
-        files=found,
+        files=entries,
         checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
         bytes=total,
-        truncated=len(found) >= _MOST_FILES,
+        truncated=len(entries) >= _MOST_FILES,
     )
 
 
@@ -190,8 +190,8 @@ def text(hall: Hall, ask: TextAsk) -> TextAnswer:
     def work(db: Locked) -> tuple[int, list[str], pa.Table]:
         return _newest(db, "text", {"key": ask.key}, words, ask.offset, ask.limit)
 
-    total, keys, found = with_tables(hall, row, ["text"], "effective", work)
-    places, times = axis_values(found, x, started(row)), seconds_column(found)
+    total, keys, rows_of_text = with_tables(hall, row, ["text"], "effective", work)
+    places, times = axis_values(rows_of_text, x, started(row)), seconds_column(rows_of_text)
     return TextAnswer(
         total=total,
         keys=keys,
@@ -203,7 +203,7 @@ def text(hall: Hall, ask: TextAsk) -> TextAnswer:
                 x=float(places[n]) if places[n] == places[n] else None,
                 attempt=cells.get("attempt"),
             )
-            for n, cells in enumerate(cells_of(found))
+            for n, cells in enumerate(cells_of(rows_of_text))
         ],
     )
 
@@ -231,14 +231,14 @@ def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
     with hall.book(row) as book:
         entries = book.attempts
         whole = book.config
-    found: list[ConfigAttempt] = []
+    attempts: list[ConfigAttempt] = []
     before: dict[int, dict[str, object]] = {}
     for entry in sorted((e for e in entries if type(e.get("n")) is int), key=lambda e: int(e["n"])):
         said = entry.get("config")
         own: dict[str, object] = said if isinstance(said, dict) else whole
         parent = before.get(entry.get("parent") or 0)
         started_at = entry.get("started")
-        found.append(
+        attempts.append(
             ConfigAttempt(
                 n=entry["n"],
                 started=float(started_at) if isinstance(started_at, (int, float)) else None,
@@ -249,7 +249,7 @@ def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
             )
         )
         before[entry["n"]] = own
-    return ConfigAnswer(attempts=found)
+    return ConfigAnswer(attempts=attempts)
 
 
 def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:

@@ -90,7 +90,7 @@ class Frame:
 
 def unpack(body: bytes) -> list[tuple[dict[str, Any], dict[int, dict[str, NDArray]]]]:
     """Frames taken apart: (header, {number of the entry: {name: array}}) of each. For tests and scripts."""
-    found = []
+    frames = []
     place = 0
     while place < len(body):
         magic, header_size, size, _ = _HEAD.unpack_from(body, place)
@@ -108,9 +108,9 @@ def unpack(body: bytes) -> list[tuple[dict[str, Any], dict[int, dict[str, NDArra
             }
             for number, each in enumerate(header["entries"])
         }
-        found.append((header, arrays))
+        frames.append((header, arrays))
         place = start + size
-    return found
+    return frames
 
 
 def _array(body: bytes, start: int, entry: dict[str, Any]) -> NDArray:

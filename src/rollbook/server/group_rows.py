@@ -54,26 +54,28 @@ def rows_of_runs(
       stamps: of each run, by its folder.
       ahead: further keys that will be asked for: few runs are read once for several of them.
     """
-    together = [key, *(other for other in ahead if other != key)][: max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))]
+    together = [key, *(other_key for other_key in ahead if other_key != key)][
+        : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
+    ]
     read: dict[str, RowsOfRun] = {}
     axis = x
     for row in rows:
-        told = _rows_of(hall, row, together, x, stamps[row.folder])
-        if len(told.x) and axis is None:
-            axis = told.axis
-        if len(told.x) and x is None and told.axis != axis:  # its own axis is another one
-            told = _rows_of(hall, row, [key], axis, stamps[row.folder])
-        if len(told.x):
-            read[row.key] = told
+        rows_of_run = _rows_of(hall, row, together, x, stamps[row.folder])
+        if len(rows_of_run.x) and axis is None:
+            axis = rows_of_run.axis
+        if len(rows_of_run.x) and x is None and rows_of_run.axis != axis:  # its own axis is another one
+            rows_of_run = _rows_of(hall, row, [key], axis, stamps[row.folder])
+        if len(rows_of_run.x):
+            read[row.key] = rows_of_run
     return read
 
 
 def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
     """Of the first key; the others are remembered, too."""
     shelf = hall.group_rows
-    told: RowsOfRun | None = shelf.get((row.folder, keys[0], x), stamp)
-    if told is not None:
-        return told
+    rows_of_run: RowsOfRun | None = shelf.get((row.folder, keys[0], x), stamp)
+    if rows_of_run is not None:
+        return rows_of_run
     try:
         with hall.book(row) as book:
             axis = "time" if x == "relative" else x
@@ -86,7 +88,7 @@ def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp:
         if (series := read.get(key)) is not None:
             places = series.x - shift if shift else series.x
             of_key[key] = RowsOfRun(axis_name(x, series.axis), places, series.mean)
-        told = of_key[key]
-        for name in {x, told.axis or x}:  # the page asks for the axis by its name once it knows it
-            shelf.put((row.folder, key, name), stamp, told, told.x.nbytes + told.y.nbytes + 300)
+        rows_of_run = of_key[key]
+        for name in {x, rows_of_run.axis or x}:  # the page asks for the axis by its name once it knows it
+            shelf.put((row.folder, key, name), stamp, rows_of_run, rows_of_run.x.nbytes + rows_of_run.y.nbytes + 300)
     return of_key[keys[0]]

@@ -89,9 +89,9 @@ class Guard:
 
     def _host(self, headers: Headers) -> str:
         said = headers.get("host", "").lower()
-        found = _HOST.fullmatch(said)
-        name = found["name"].strip("[]") if found else ""
-        if not found or not (name in self._hosts or (self._settings.token is not None and _is_address(name))):
+        match = _HOST.fullmatch(said)
+        name = match["name"].strip("[]") if match else ""
+        if not match or not (name in self._hosts or (self._settings.token is not None and _is_address(name))):
             raise Refused(
                 "forbidden",
                 f"the server was asked for as {said!r:.100}, which is not its name",

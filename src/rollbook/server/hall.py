@@ -137,9 +137,9 @@ class Hall:
     ) -> Any:
         """What `make` gives for a run's book, kept until the run holds something new."""
         key, stamp = (what, row.folder), stamp_of(row.folder)
-        found = self.shelf.get(key, stamp)
-        if found is None:
+        answer = self.shelf.get(key, stamp)
+        if answer is None:
             with self.book(row) as book:
-                found = make(book)
-            self.shelf.put(key, stamp, found, size(found) if callable(size) else size)
-        return found
+                answer = make(book)
+            self.shelf.put(key, stamp, answer, size(answer) if callable(size) else size)
+        return answer

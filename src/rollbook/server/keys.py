@@ -28,8 +28,8 @@ class Contents(NamedTuple):
 
 def contents(hall: Hall, row: Any) -> Contents:
     """What a run holds, kept until it holds something new."""
-    found: Contents = hall.remembered("contents", row, _contents, lambda found: 100 * len(found.keys) + 1_000)
-    return found
+    known: Contents = hall.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
+    return known
 
 
 def _contents(book: Book) -> Contents:
@@ -55,16 +55,16 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
     shared: Counter[str] = Counter()
     for row in rows:
         try:
-            found = contents(hall, row)
+            of_run = contents(hall, row)
         except (RollbookError, OSError):  # its page says what is wrong with it
             continue
-        have.update(found.keys)
-        clocks.update(found.clocks)
-        tables.update(table for table, n in found.tables.items() if n)
-        names.update(found.canonical)
-        shared.update({*found.canonical.values()} - {*found.keys})
+        have.update(of_run.keys)
+        clocks.update(of_run.clocks)
+        tables.update(table for table, n in of_run.tables.items() if n)
+        names.update(of_run.canonical)
+        shared.update({*of_run.canonical.values()} - {*of_run.keys})
         axis = axis_of(row, None)
-        usual[axis if axis in found.clocks else next(iter(found.clocks), "time")] += 1
+        usual[axis if axis in of_run.clocks else next(iter(of_run.clocks), "time")] += 1
     for name, n in shared.items():  # what runs call differently also stands under the name they share
         if n + have[name] > max(have[key] for key, own in names.items() if own == name):
             have[name] += n

@@ -218,8 +218,8 @@ def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, wo
 def _arrow(answer: Any, limit: int | None) -> pa.Table:
     if limit is None:
         convert = getattr(answer, "to_arrow_table", None) or answer.fetch_arrow_table
-        found = convert()
-        return found if isinstance(found, pa.Table) else found.read_all()
+        converted = convert()
+        return converted if isinstance(converted, pa.Table) else converted.read_all()
     reader = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader
     batches, rows = [], 0
     source = reader(2_048)

@@ -29,7 +29,7 @@ _WHEN = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6
 
 def log_files(row: RunRow) -> list[LogFile]:
     """The text files of a run that are logs, the newest first."""
-    found: list[tuple[float, LogFile]] = []
+    ranked: list[tuple[float, LogFile]] = []
     root = os.path.realpath(row.folder)
     places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, "data", "keeper")]
     for place in places:
@@ -49,13 +49,13 @@ def log_files(row: RunRow) -> list[LogFile]:
                 except OSError:
                     continue
                 label = "keeper" if inside == "data/keeper/log" else os.path.splitext(name)[0]
-                found.append(
+                ranked.append(
                     (stat.st_mtime, LogFile(name=plain(inside), label=plain(label), bytes=stat.st_size, kind="file"))
                 )
-                if len(found) >= _MOST_FILES:
+                if len(ranked) >= _MOST_FILES:
                     break
-    found.sort(key=lambda pair: (pair[1].label == "keeper", -pair[0]))
-    return list({entry.name: entry for _, entry in found}.values())
+    ranked.sort(key=lambda pair: (pair[1].label == "keeper", -pair[0]))
+    return list({entry.name: entry for _, entry in ranked}.values())
 
 
 def logs(hall: Hall, ask: RunAsk) -> LogsAnswer:
@@ -106,28 +106,28 @@ def new_lines(path: str, start: int) -> Part:
 def _forward(path: str, start: int, most: int, words: list[str]) -> Part:
     size = os.path.getsize(path)
     start = min(max(0, start), size)
-    found: list[LogLine] = []
+    lines_that_fit: list[LogLine] = []
     place = start
     with open(path, "rb") as file:
         file.seek(start)
-        while len(found) < most and place - start < _SEARCHED:
+        while len(lines_that_fit) < most and place - start < _SEARCHED:
             raw = file.readline(_CHUNK)
             if not raw or (not raw.endswith(b"\n") and len(raw) < _CHUNK):
                 break  # a line that is still being written
             line = _line(place, raw)
             place += len(raw)
             if _fits(line, words):
-                found.append(line)
-    return Part(found, start, place, size)
+                lines_that_fit.append(line)
+    return Part(lines_that_fit, start, place, size)
 
 
 def _backward(path: str, before: int | None, most: int, words: list[str]) -> Part:
     size = os.path.getsize(path)
     end = size if before is None else min(max(0, before), size)
-    found: list[LogLine] = []
+    lines_that_fit: list[LogLine] = []
     place, rest = end, b""
     with open(path, "rb") as file:
-        while place > 0 and len(found) < most and end - place < _SEARCHED:
+        while place > 0 and len(lines_that_fit) < most and end - place < _SEARCHED:
             step = min(_CHUNK, place)
             place -= step
             file.seek(place)
@@ -141,11 +141,11 @@ def _backward(path: str, before: int | None, most: int, words: list[str]) -> Par
             for raw in block.splitlines(keepends=True):
                 lines.append(_line(at, raw))
                 at += len(raw)
-            found = [line for line in lines if _fits(line, words)] + found
+            lines_that_fit = [line for line in lines if _fits(line, words)] + lines_that_fit
             place += head
             rest = b""
-    found = found[-most:]
-    return Part(found, found[0].offset if found else place, end, size)
+    lines_that_fit = lines_that_fit[-most:]
+    return Part(lines_that_fit, lines_that_fit[0].offset if lines_that_fit else place, end, size)
 
 
 def lines_near(path: str, moment: float, most: int) -> Part:
@@ -195,15 +195,15 @@ def _fits(line: LogLine, words: list[str]) -> bool:
 
 def _time_in(text: str) -> float | None:
     """The moment that a text names; without a zone it is this machine's."""
-    found = _WHEN.search(text)
-    if not found:
+    match = _WHEN.search(text)
+    if not match:
         return None
-    numbers = [int(part) for part in found.groups()[:6]]
-    micro = int((found[7] or "0").ljust(6, "0"))
+    numbers = [int(part) for part in match.groups()[:6]]
+    micro = int((match[7] or "0").ljust(6, "0"))
     try:
         said = datetime.datetime(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], micro)
-        if found[8]:
-            zone = "+00:00" if found[8] == "Z" else found[8]
+        if match[8]:
+            zone = "+00:00" if match[8] == "Z" else match[8]
             said = datetime.datetime.fromisoformat(
                 said.isoformat() + (zone if ":" in zone else f"{zone[:3]}:{zone[3:]}")
             )

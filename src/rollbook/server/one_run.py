@@ -72,10 +72,10 @@ def attempts_of(book: Book) -> list[Attempt]:
     while number in by_number and number not in chain:
         chain.add(number)
         number = by_number[number].get("parent")
-    found = []
+    attempts = []
     for entry in entries:
         before = by_number.get(entry.get("parent")) or {}
-        found.append(
+        attempts.append(
             Attempt(
                 n=entry["n"],
                 parent=entry.get("parent") if type(entry.get("parent")) is int else None,
@@ -91,7 +91,7 @@ def attempts_of(book: Book) -> list[Attempt]:
                 git=_object(entry.get("git")) if isinstance(entry.get("git"), Mapping) else None,
             )
         )
-    return found
+    return attempts
 
 
 def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[Change]:
@@ -132,8 +132,8 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _object(value: object) -> dict[str, object]:
-    found: dict[str, object] = plain(_mapping(value))
-    return found
+    fields: dict[str, object] = plain(_mapping(value))
+    return fields
 
 
 ENDPOINTS = [Endpoint("GET", "/api/runs/{run}", RunAsk, RunAnswer, one_run, "Everything that a run says about itself")]

@@ -76,7 +76,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]:
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": _name(endpoint),
         "summary": endpoint.summary,
         "parameters": [],
@@ -84,7 +84,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]
     }
     in_path = set(endpoint.path_names)
     for entry in _beside_body(endpoint):
-        found["parameters"].append(
+        operation["parameters"].append(
             {
                 "name": entry.encode_name,
                 "in": "path" if entry.encode_name in in_path else "query",
@@ -93,7 +93,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]
             }
         )
     if endpoint.edits:
-        found["parameters"].append(
+        operation["parameters"].append(
             {
                 "name": EDIT_HEADER,
                 "in": "header",
@@ -103,16 +103,16 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]
             }
         )
     if _has_body(endpoint):
-        found["requestBody"] = {
+        operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schemas[repr(endpoint.ask)]}},
         }
     for status in sorted({STATUS[code] for code in STATUS} & set(endpoint.errors)):
-        found["responses"][str(status)] = {
+        operation["responses"][str(status)] = {
             "description": _WORDS[status],
             "content": {"application/json": {"schema": schemas[repr(ErrorBody)]}},
         }
-    return found
+    return operation
 
 
 def _answer(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]:

@@ -122,11 +122,11 @@ def _is_dead(writer: str) -> bool:
 
 def _journal(path: str) -> list[tuple[str, int, int, bool]]:
     """(writer, sizes of its files, whether it closed) of each writer."""
-    found: list[tuple[str, int, int, bool]] = []
+    growth: list[tuple[str, int, int, bool]] = []
     try:
         writers = sorted(os.listdir(path))
     except OSError:
-        return found
+        return growth
     for writer in writers:
         total, names, closed = 0, 0, False
         try:
@@ -137,8 +137,8 @@ def _journal(path: str) -> list[tuple[str, int, int, bool]]:
                     names += 1
         except OSError:
             continue
-        found.append((writer, total, names, closed))
-    return found
+        growth.append((writer, total, names, closed))
+    return growth
 
 
 def _time_of(path: str) -> int | None:

@@ -45,10 +45,10 @@ _NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
     """A whole table of a run, kept while it is fresh. For tables of thousands of rows, not of millions."""
-    found: pa.Table = hall.remembered(
+    read_table: pa.Table = hall.remembered(
         ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
     )
-    return found
+    return read_table
 
 
 MANY_ROWS = 20_000
@@ -84,8 +84,8 @@ def seconds_column(table: pa.Table) -> NDArray:
     """The times of a table as unix seconds."""
     column = table["time"]
     ticks = to_numpy(column)[0].astype(np.int64)
-    found: NDArray = ticks.astype(np.float64) / _NS[column.type.unit]
-    return found
+    seconds: NDArray = ticks.astype(np.float64) / _NS[column.type.unit]
+    return seconds
 
 
 def numbers(column: pa.ChunkedArray, gaps: float = math.nan) -> NDArray:
@@ -93,10 +93,10 @@ def numbers(column: pa.ChunkedArray, gaps: float = math.nan) -> NDArray:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         values, valid = to_numpy(column)
-        found: NDArray = values.astype(np.float64)
+        converted: NDArray = values.astype(np.float64)
         if valid is not None:
-            found[~valid] = gaps
-        return found
+            converted[~valid] = gaps
+        return converted
     cells = column.to_pylist()
     return np.array([float(cell) if isinstance(cell, (int, float)) else gaps for cell in cells], dtype=np.float64)
 
@@ -209,12 +209,12 @@ def shown_rows(
 ) -> list[Row]:
     """Rows with their id in the API, and their place on the axis as `x` where it is given."""
     ids = [row_id(cells) for cells in table.select([c for c in IDENTITY if c in table.column_names]).to_pylist()]
-    found = rows_of(table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"]), longest)
-    for place, cells in enumerate(found):
+    shown = rows_of(table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"]), longest)
+    for place, cells in enumerate(shown):
         cells["id"] = ids[place] if ids else str(place)
         if places is not None:
             cells["x"] = num(float(places[place]))
-    return found
+    return shown
 
 
 def _without_identity(table: pa.Table) -> pa.Table:

@@ -105,17 +105,19 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
         total = _count(db, "select count(*) as n from samples")
         matched = _count(db, f"select count(*) as n from {source}{where}", values) if where or ask.unique else total
-        found = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
-        return total, matched, found
+        window = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
+        return total, matched, window
 
-    total, matched, found = asked(hall, row, work, ask.attempts)
-    shown = [name for name in ask.columns if name in found.column_names] if ask.columns is not None else None
+    total, matched, rows_in_window = asked(hall, row, work, ask.attempts)
+    shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
     return SamplesAnswer(
         total=total,
         matched=matched,
         offset=ask.offset,
-        columns=columns_of(found.select([name for name in found.column_names if name not in IDENTITY])),
-        rows=_sample_rows(found, shown, _CUT),
+        columns=columns_of(
+            rows_in_window.select([name for name in rows_in_window.column_names if name not in IDENTITY])
+        ),
+        rows=_sample_rows(rows_in_window, shown, _CUT),
     )
 
 
@@ -145,11 +147,11 @@ def _unique(names: Sequence[str]) -> str:
 
 
 def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:
-    found = []
+    samples = []
     for cells in shown_rows(table, None, longest):
         identity = cells.pop("id")
-        found.append(SampleRow(id=identity, cells=cells if names is None else {n: cells.get(n) for n in names}))
-    return found
+        samples.append(SampleRow(id=identity, cells=cells if names is None else {n: cells.get(n) for n in names}))
+    return samples
 
 
 def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
@@ -169,18 +171,18 @@ def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
                 values.append(said)
         return db.table(f"select * from seen where {' and '.join(conditions)} limit 1", values)
 
-    found = asked(hall, row, work, "all")
-    if not found.num_rows:
+    sample = asked(hall, row, work, "all")
+    if not sample.num_rows:
         raise missing
-    return found
+    return sample
 
 
 def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
     """One sample, its texts whole."""
     row = hall.row(ask.run)
-    found = _one(hall, row, ask.id)
-    (cells,) = cells_of(found)
-    (shown,) = _sample_rows(found, None, None)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
+    (shown,) = _sample_rows(sample, None, None)
     with hall.book(row) as book:
         clocks = book.clocks
     group = cells.get("group")
@@ -213,8 +215,8 @@ def _tokens(cells: dict[str, Any]) -> Tokens | None:
 def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
     """The completions of one prompt at one moment."""
     row = hall.row(ask.run)
-    found = _one(hall, row, ask.id)
-    (cells,) = cells_of(found)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
     names = [n for n in ("group", "batch", "attempt") if cells.get(n) is not None]
     if "group" not in names:
         names = [n for n in ("prompt", "batch", "attempt") if cells.get(n) is not None]
@@ -222,7 +224,7 @@ def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
         names.append("time")
     values = [round(cells["time"] * 1e6) if name == "time" else cells[name] for name in names]
     conditions = " and ".join("epoch_us(time) = ?" if name == "time" else f"{quoted(name)} = ?" for name in names)
-    order = ", ".join(quoted(name) for name in ("seq", "index") if name in found.column_names)
+    order = ", ".join(quoted(name) for name in ("seq", "index") if name in sample.column_names)
     query = f"select * from seen where {conditions} order by {order} limit {_MOST_IN_GROUP}"
     rows = asked(hall, row, lambda db, _: db.table(query, values), "all")
     with hall.book(row) as book:
@@ -262,12 +264,12 @@ def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
     """One prompt (or item) over all of training."""
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
-    found = _one(hall, row, ask.id)
-    (cells,) = cells_of(found)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
     by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
     if by is None:
         raise Refused("not_found", "this sample has neither prompt, group nor id to be found again by")
-    order = ", ".join(quoted(name) for name in ("time", "seq", "index") if name in found.column_names)
+    order = ", ".join(quoted(name) for name in ("time", "seq", "index") if name in sample.column_names)
     same = f"from seen where {quoted(by)} = ?"
 
     def work(db: Locked, _: list[str]) -> tuple[int, pa.Table]:
@@ -311,13 +313,13 @@ def _by_batch(places: Any, rewards: Any, batches: Sequence[object]) -> list[Hist
     members: dict[Any, list[int]] = {}
     for n, batch in enumerate(batches):
         members.setdefault(batch if batch is not None else float(places[n]), []).append(n)
-    found = []
+    groups = []
     for rows in members.values():
         finite = [float(rewards[n]) for n in rows if math.isfinite(rewards[n])]
         equal = len(finite) > 1 and min(finite) == max(finite)
         mean = num(sum(finite) / len(finite)) if finite else None
-        found.append(HistoryGroup(x=_there(float(places[rows[0]])), n=len(rows), mean=mean, all_equal=equal))
-    return found
+        groups.append(HistoryGroup(x=_there(float(places[rows[0]])), n=len(rows), mean=mean, all_equal=equal))
+    return groups
 
 
 def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
@@ -340,7 +342,7 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
         query = f"select ? + (number + 0.5) * ? as x, rows, new from ({counted}) order by 1"
         return db.table(query, [ends["low"], width, ends["low"], width])
 
-    found = asked(hall, row, work)
+    table = asked(hall, row, work)
     return NoveltyAnswer(
         x=plain(x),
         points=[
@@ -351,7 +353,7 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
                 repeated=cells["rows"] - cells["new"],
                 share_new=cells["new"] / cells["rows"],
             )
-            for cells in (cells_of(found) if found is not None else ())
+            for cells in (cells_of(table) if table is not None else ())
         ],
     )
 
@@ -378,9 +380,9 @@ def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows
         query = f"select * from seen where {place} is not null order by {away} limit {rows if total else 1}"
         return total, db.table(query, [at + shift])
 
-    total, found = asked(hall, row, work)
-    places = axis_values(found, x, started(row))
-    return near(found, places, at, window, rows, "sample_id", 160, total)
+    total, neighbours = asked(hall, row, work)
+    places = axis_values(neighbours, x, started(row))
+    return near(neighbours, places, at, window, rows, "sample_id", 160, total)
 
 
 def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
@@ -414,11 +416,11 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
     reasons = [
         Reason(
             reason=plain(reason),
-            groups=len(found),
-            rows=sum(map(len, found)),
-            ids=[row_id(members[0]) for members in found[:50]],
+            groups=len(members_of_group),
+            rows=sum(map(len, members_of_group)),
+            ids=[row_id(members[0]) for members in members_of_group[:50]],
         )
-        for reason, found in sorted(fates.items(), key=lambda pair: (pair[0] != "trained on", -len(pair[1])))
+        for reason, members_of_group in sorted(fates.items(), key=lambda pair: (pair[0] != "trained on", -len(pair[1])))
     ]
     return UnusedAnswer(x=plain(x), at=at, groups=len(groups), reasons=reasons)
 

@@ -122,10 +122,10 @@ def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fie
     while keys and rows and place < len(keys):
         began = time.perf_counter()
         part = keys[place : place + size]
-        found = [read_series(hall, row, part, reach, ask.attempts) for row in rows]
+        series_of_runs = [read_series(hall, row, part, reach, ask.attempts) for row in rows]
         for key in part:
             frame = Frame()
-            for row, series in zip(rows, found, strict=True):
+            for row, series in zip(rows, series_of_runs, strict=True):
                 frame.entries.append(_entry(row, key, reach, series, fields, frame))
                 if ask.ghosts:
                     frame.entries += _ghosts(hall, row, key, reach, fields, frame)
@@ -135,16 +135,16 @@ def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fie
 
 
 def _entry(row: RunRow, key: str, reach: Reach, read: Read, fields: list[str], frame: Frame) -> SeriesEntry:
-    found = read.found.get(key)
-    if found is None:
+    known = read.found.get(key)
+    if known is None:
         return SeriesEntry(run=row.key, key=key, x=reach.x or "", kind="none", error=read.error, version=read.version)
-    x = plain(axis_name(reach.x, found.series.axis))
-    entry = SeriesEntry(run=row.key, key=key, x=x, kind="none", span=found.span, version=read.version)
-    if found.span is None and reach.x is not None:
+    x = plain(axis_name(reach.x, known.series.axis))
+    entry = SeriesEntry(run=row.key, key=key, x=x, kind="none", span=known.span, version=read.version)
+    if known.span is None and reach.x is not None:
         entry.error = EntryError(
             code="unknown_key", message=f"no row of {key!r} has a reading of {reach.x!r}", hint="Choose another axis."
         )
-    _fill(entry, found, fields, frame)
+    _fill(entry, known, fields, frame)
     return entry
 
 
@@ -176,8 +176,8 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
     known = {key: ("series", row.folder, key, reach, which) for key in keys}
-    found = {key: hall.shelf.get(word, stamp) for key, word in known.items()}
-    missing = [key for key, series in found.items() if series is None]
+    series_of = {key: hall.shelf.get(word, stamp) for key, word in known.items()}
+    missing = [key for key, series in series_of.items() if series is None]
     error = None
     if missing:
         spans = {key: hall.shelf.get(("span", row.folder, key, reach.x, which), stamp) for key in missing}
@@ -188,11 +188,13 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
             error, read = _said(err), {}
         if error is None:
             for key in missing:
-                found[key] = read.get(key, _NOTHING)
-                hall.shelf.put(known[key], stamp, found[key], 40 * len(read[key].series) + 500 if key in read else 200)
+                series_of[key] = read.get(key, _NOTHING)
+                hall.shelf.put(
+                    known[key], stamp, series_of[key], 40 * len(read[key].series) + 500 if key in read else 200
+                )
             for key, series in read.items():
                 hall.shelf.put(("span", row.folder, key, reach.x, which), stamp, series.span, 200)
-    there = {key: series for key, series in found.items() if isinstance(series, Found)}
+    there = {key: series for key, series in series_of.items() if isinstance(series, Found)}
     return Read(there, version_of(stamp), error)
 
 
@@ -227,13 +229,13 @@ def _read(
     if reach.start is not None or reach.stop is not None:
         unknown = [key for key in fitting if spans.get(key) is None]
         whole = book.batch(unknown, x=x, points=_OVERVIEW, attempts=attempts) if unknown else {}
-    found = {}
+    series_of = {}
     for key, series in fitting.items():
         span = spans.get(key)
         if key in whole:
             span = _ends(whole[key].x - shift if shift else whole[key].x)
-        found[key] = Found(_shifted(series, shift) if shift else series, _is_raw(series), span, _heights(series))
-    return found
+        series_of[key] = Found(_shifted(series, shift) if shift else series, _is_raw(series), span, _heights(series))
+    return series_of
 
 
 def _is_raw(series: Series) -> bool:
@@ -252,34 +254,34 @@ def _ends(x: NDArray) -> tuple[float, float] | None:
     return (float(finite.min()), float(finite.max())) if len(finite) else None
 
 
-def _fill(entry: SeriesEntry, found: Found, fields: list[str], frame: Frame) -> None:
+def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> None:
     """Put the numbers of a series into a frame and say in its entry where they are."""
-    series = found.series
+    series = known.series
     entry.n, entry.non_finite = len(series), series.non_finite
     entry.rows = int(series.count.sum()) + series.non_finite
     if not len(series):
         return
-    entry.y_span, entry.robust = found.heights.ends, found.heights.usual
-    if found.is_raw:
+    entry.y_span, entry.robust = known.heights.ends, known.heights.usual
+    if known.is_raw:
         entry.kind = "raw"
         entry.arrays = {"x": frame.exact(series.x), "y": frame.exact(series.mean)}
     else:
         entry.kind = "envelope"
-        entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(found, fields, frame)}
+        entry.arrays = {"x": frame.steps(series.x.astype(np.float64, copy=False)), **_numbers(known, fields, frame)}
     if series.non_finite and series.bad is not None:
         places = np.flatnonzero(series.bad)
         entry.bad = {"x": frame.exact(series.x[places]), "count": frame.counts(series.bad[places])}
-        if found.is_raw:
+        if known.is_raw:
             values = series.mean[places]
             kinds = np.where(np.isnan(values), 0, np.where(values > 0, 1, 2))
             entry.bad["kind"] = frame.counts(kinds)
 
 
-def _numbers(found: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
+def _numbers(known: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for name in fields:
-        values = getattr(found.series, name)
-        arrays[name] = frame.counts(values) if name == "count" else frame.near(values, found.heights.middle)
+        values = getattr(known.series, name)
+        arrays[name] = frame.counts(values) if name == "count" else frame.near(values, known.heights.middle)
     return arrays
 
 
@@ -303,7 +305,7 @@ def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], 
     """What rewinds abandoned, an entry for each attempt that lost rows."""
     if int(row.about.get("attempts") or 0) < 2:
         return []
-    found = []
+    ghosts = []
     for attempt, since in _abandoned(hall, row):
         try:
             series = _ghost(hall, row, key, reach, attempt, since)
@@ -314,8 +316,8 @@ def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], 
         is_raw = bool(np.all(series.count <= 1))
         entry = SeriesEntry(run=row.key, key=key, x=axis_name(reach.x, series.axis), kind="none", ghost=attempt)
         _fill(entry, Found(series, is_raw, None, _heights(series)), fields, frame)
-        found.append(entry)
-    return found
+        ghosts.append(entry)
+    return ghosts
 
 
 def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
@@ -331,13 +333,13 @@ def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
         cut = moment / 1e9 if isinstance(moment, (int, float)) else None
         parent = entries[number].get("parent")
         number = parent if type(parent) is int else 0
-    found: list[tuple[int, float | None]] = []
+    abandoned: list[tuple[int, float | None]] = []
     for attempt in sorted(entries):
         if attempt not in chain:
-            found.append((attempt, None))
+            abandoned.append((attempt, None))
         elif chain[attempt] is not None:
-            found.append((attempt, chain[attempt]))
-    return found
+            abandoned.append((attempt, chain[attempt]))
+    return abandoned
 
 
 def _ghost(hall: Hall, row: RunRow, key: str, reach: Reach, attempt: int, since: float | None) -> Series:

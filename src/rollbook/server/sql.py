@@ -33,15 +33,15 @@ def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:
     rows = hall.rows(ask.runs)
     names = named_tables(ask.query, TABLES)
     if len(rows) == 1:
-        found = with_tables(hall, rows[0], names, "effective", lambda db: db.table(ask.query, limit=ask.limit + 1))
+        answer = with_tables(hall, rows[0], names, "effective", lambda db: db.table(ask.query, limit=ask.limit + 1))
     else:
         with Locked(hall.limits, {name: _together(hall, rows, name) for name in names}) as db:
-            found = db.table(ask.query, limit=ask.limit + 1)
-    more = found.num_rows > ask.limit
-    shown = in_seconds(found.slice(0, ask.limit))
+            answer = db.table(ask.query, limit=ask.limit + 1)
+    more = answer.num_rows > ask.limit
+    shown = in_seconds(answer.slice(0, ask.limit))
     columns = [shown.column(n).to_pylist() for n in range(shown.num_columns)]
     return SqlAnswer(
-        columns=columns_of(found),
+        columns=columns_of(answer),
         rows=[[plain(cell, _CUT) for cell in cells] for cells in zip(*columns, strict=True)] if columns else [],
         more=more,
     )

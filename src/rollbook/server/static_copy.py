@@ -230,11 +230,11 @@ class _Copy:
             self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._hall, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
-        found = self._keys_of(row.key)
-        index: dict[str, dict[str, str]] = {key: {} for key in found}
+        keys = self._keys_of(row.key)
+        index: dict[str, dict[str, str]] = {key: {} for key in keys}
         for word, x in (("default", None), ("time", "time")):
-            self._read_ahead([row], found, series.Reach(x, POINTS, None, None))
-            for number, key in enumerate(found):
+            self._read_ahead([row], keys, series.Reach(x, POINTS, None, None))
+            for number, key in enumerate(keys):
                 name = f"{number}{'t' if x else ''}.bin"
                 ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
                 if self._frames(f"series/{row.key}/{name}", lambda ask=ask: series.many_series(self._hall, ask)):  # type: ignore[misc]

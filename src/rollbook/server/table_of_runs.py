@@ -136,16 +136,16 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
     same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[])
     key, stamp = ("table", msgspec.json.encode(same)), (shot.version, hall.facts.version if metrics else 0)
-    found = hall.shelf.get(key, stamp)
+    flattened = hall.shelf.get(key, stamp)
     pending = 0
     if metrics:
         missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row)]
         extremes = {metric_of(column)[1] for column in metrics if is_metric(column) and metric_of(column)[0] != "last"}
         pending = hall.facts.fetch(missing, extremes) if missing else 0
-    if found is None:
-        found = _flatten(shot, ask, hall.facts.known)
-        hall.shelf.put(key, stamp, found, 200 * len(found.entries) + 1_000)
-    return found, pending
+    if flattened is None:
+        flattened = _flatten(shot, ask, hall.facts.known)
+        hall.shelf.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
+    return flattened, pending
 
 
 def _flatten(shot: Snapshot, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> _Flat:
@@ -205,9 +205,9 @@ def _sorted(items: list[Any], value: Callable[[Any], object], descending: bool) 
 def _filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | None]) -> list[RunRow]:
     calls: dict[str, str] = {}
 
-    def named(found: re.Match[str]) -> str:
+    def named(match: re.Match[str]) -> str:
         name = f"metric_{len(calls)}"
-        calls[name] = f"{found[1]}:{found[2][1:-1]}"
+        calls[name] = f"{match[1]}:{match[2][1:-1]}"
         return name
 
     plain_text = _METRIC_CALL.sub(named, text)
@@ -229,8 +229,8 @@ def _filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | N
 
 def _place(text: str, said: str) -> int | None:
     """Where a condition cannot be read, as far as the message names a word of it."""
-    found = re.search(r'at or near "([^"]+)"', said)
-    place = text.find(found[1]) if found else -1
+    match = re.search(r'at or near "([^"]+)"', said)
+    place = text.find(match[1]) if match else -1
     return place if place >= 0 else None
 
 
@@ -276,11 +276,11 @@ def _searchable(row: RunRow) -> str:
 
 def auto_columns(rows: Sequence[RunRow]) -> list[str]:
     """The configuration that differs between some runs, without seeds and names."""
-    found = []
+    columns = []
     for path, values in config_paths(rows).items():
         if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
-            found.append(f"config.{path}")
-    return found
+            columns.append(f"config.{path}")
+    return columns
 
 
 def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[_Group]:
@@ -292,7 +292,7 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[_Group]:
     for row in rows:
         both = (str(row.about.get("project") or ""), str(row.about.get("name") or "") if automatic else "")
         by_name.setdefault(both, []).append(row)
-    found: dict[str, _Group] = {}
+    groups: dict[str, _Group] = {}
     for (project, name), members in by_name.items():
         chosen = auto_columns(members) if automatic else list(columns)
         mine: dict[str, _Group] = {}
@@ -300,18 +300,18 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[_Group]:
             values = {column: plain(value_of(column, row, None), 200) for column in chosen}
             identity = _identity(project, name, values)
             mine.setdefault(identity, _Group(identity, "", project, values, [])).members.append(row)
-        told = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
+        distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
         for group in mine.values():
-            words = [name, *(_word(column, group.values[column]) for column in told)]
+            words = [name, *(_word(column, group.values[column]) for column in distinguishing)]
             group.name = " ".join(filter(None, words)) or project
-        found |= mine
-    return list(found.values())
+        groups |= mine
+    return list(groups.values())
 
 
 def _identity(project: str, name: str, values: dict[str, Any]) -> str:
     """A short name of a group that stays when runs with further fields come: it stands in links."""
-    told = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
-    return f"{project}/{name}:{hashlib.blake2b(told, digest_size=5).hexdigest()}"
+    encoded = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
+    return f"{project}/{name}:{hashlib.blake2b(encoded, digest_size=5).hexdigest()}"
 
 
 _KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
@@ -325,9 +325,12 @@ def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Seq
       configurations: column -> value of each; no two are equal.
       columns: those that may be named, in their order.
     """
-    told: list[str] = []
+    telling: list[str] = []
     split: list[tuple[bytes, ...]] = [()] * len(configurations)
-    spelled = {column: [msgspec.json.encode(one.get(column)) for one in configurations] for column in columns}
+    spelled = {
+        column: [msgspec.json.encode(configuration.get(column)) for configuration in configurations]
+        for column in columns
+    }
 
     def worth(column: str) -> tuple[int, int, int, int]:
         last = column.rpartition(".")[2]
@@ -335,11 +338,11 @@ def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Seq
         known = _KNOWN_BY.index(last) if last in _KNOWN_BY else len(_KNOWN_BY)
         return -apart, sum(own == b"null" for own in spelled[column]), known, len(last)
 
-    while len(set(split)) < len(configurations) and len(told) < len(columns):
-        best = min((column for column in columns if column not in told), key=worth)
-        told.append(best)
+    while len(set(split)) < len(configurations) and len(telling) < len(columns):
+        best = min((column for column in columns if column not in telling), key=worth)
+        telling.append(best)
         split = [(*before, own) for before, own in zip(split, spelled[best], strict=True)]
-    return told
+    return telling
 
 
 def _word(column: str, value: object) -> str:
@@ -526,11 +529,11 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
 
 
 def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:
-    found = []
+    columns_of_config = []
     for path, values in sorted(config_paths(rows, part).items()):
         runs = sum(count for _, count in values.values())
         examples = [plain(value, 60) for value, _ in sorted(values.values(), key=lambda pair: -pair[1])[:5]]
-        found.append(
+        columns_of_config.append(
             ConfigColumn(
                 column=plain(f"{part}.{path}"),
                 runs=runs,
@@ -539,7 +542,7 @@ def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:
                 examples=examples,
             )
         )
-    return found
+    return columns_of_config
 
 
 ENDPOINTS = [

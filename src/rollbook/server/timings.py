@@ -52,8 +52,8 @@ def _stages(db: Locked, place: str) -> list[str]:
     stop = "epoch_us(time) / 1e6"
     cells = f"cast(name as varchar) as stage, {_SECONDS} as seconds, {place} as place, {stop} as stop, {lane} as lane"
     db.view("spent", f"select *, stop - seconds as begin from (select {cells} from timings)")
-    found = db.table("select stage from spent group by stage order by min(begin), stage")
-    return [str(name) for name in found["stage"].to_pylist()]
+    stages = db.table("select stage from spent group by stage order by min(begin), stage")
+    return [str(name) for name in stages["stage"].to_pylist()]
 
 
 def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
@@ -70,9 +70,9 @@ def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
         if not names:
             return [], StagesOver(x=[], width=0.0, seconds={}, other=None)
         whole = ask.start is None and ask.stop is None
-        told = f"sum(seconds) as total, {_MIDDLES}, count(*) as calls"
+        numbers = f"sum(seconds) as total, {_MIDDLES}, count(*) as calls"
         where, values = ("", []) if whole else (f"where {part}", limits)
-        rows = db.table(f"select stage, {told} from spent {where} group by stage", values).to_pylist()
+        rows = db.table(f"select stage, {numbers} from spent {where} group by stage", values).to_pylist()
         return _told(names, rows), _over(db, names[:_MOST_STAGES], limits, part, ask.points)
 
     stages, over = with_tables(hall, row, ["timings"], "effective", work)
@@ -109,14 +109,14 @@ def _over(db: Locked, names: list[str], limits: list[float], part: str, points: 
     low, high = float(span["low"]), float(span["high"])
     width = (high - low) / points or 1.0
     stretch = f"least(cast(floor((place - {low!r}) / {width!r}) as bigint), {points - 1})"
-    found = db.table(
+    spent = db.table(
         f"select stage, {stretch} as n, sum(seconds) as seconds from spent where {part} group by all", limits
     )
     sums = np.zeros((len(names), points))
-    for name, n, seconds in zip(*(found[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
+    for name, n, seconds in zip(*(spent[c].to_pylist() for c in ("stage", "n", "seconds")), strict=True):
         if name in names:
             sums[names.index(name), n] = seconds
-    used = np.array(sorted(set(found["n"].to_pylist())), dtype=np.int64)
+    used = np.array(sorted(set(spent["n"].to_pylist())), dtype=np.int64)
     own = own_seconds(names, sums)
     return StagesOver(
         x=[low + (n + 0.5) * width for n in used.tolist()],
@@ -173,7 +173,7 @@ def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
     seen = "select *, row_number() over () as n from spent where stop > ? and begin < ?"
     spans = "min(begin) as begin, max(stop) as stop, count(*) as merged"
     groups = f"group by lane, stage, {together} order by begin limit {_MOST_SPANS}"
-    found = db.table(f"select lane, stage, {spans} from ({seen}) {groups}", [since, until])
+    spans_of_lane = db.table(f"select lane, stage, {spans} from ({seen}) {groups}", [since, until])
     lane_of, name_of = {lane: n for n, lane in enumerate(lanes)}, {name: n for n, name in enumerate(names)}
     return TimelineAnswer(
         since=since,
@@ -191,7 +191,7 @@ def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
                 end=float(cells["stop"]),
                 merged=int(cells["merged"]),
             )
-            for cells in found.to_pylist()
+            for cells in spans_of_lane.to_pylist()
         ],
     )
 

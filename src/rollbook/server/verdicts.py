@@ -73,33 +73,33 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
                     running=row.status == "running",
                 )
             )
-    found = compare.compare(
+    comparison = compare.compare(
         entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor
     )
-    made = [_group(group, groups[group.label], entries, names, ask.key) for group in found.groups]
-    pairs = [_pair(pair) for pair in found.pairs]
+    made = [_group(group, groups[group.label], entries, names, ask.key) for group in comparison.groups]
+    pairs = [_pair(pair) for pair in comparison.pairs]
     return CompareAnswer(
         key=ask.key,
         x=plain(axis),
         at=num(at) if at is not None else None,
         at_why=at_why,
         score=ask.score,
-        statistic=found.statistic,
+        statistic=comparison.statistic,
         level=0.95,
         sentence=plain(" ".join(pair.sentence for pair in pairs) if pairs else made[0].sentence),
-        notes=[plain(note) for note in found.notes],
+        notes=[plain(note) for note in comparison.notes],
         groups=made,
         pairs=pairs,
         profile=Profile(
-            tau=[float(t) for t in found.thresholds_H],
+            tau=[float(t) for t in comparison.thresholds_H],
             groups={
                 plain(group.label): [_there(v) for v in row]
-                for group, row in zip(found.groups, found.profiles_GH, strict=True)
+                for group, row in zip(comparison.groups, comparison.profiles_GH, strict=True)
             },
         )
-        if len(found.thresholds_H)
+        if len(comparison.thresholds_H)
         else None,
-        plan=[_plan(group) for group in found.groups],
+        plan=[_plan(group) for group in comparison.groups],
         parted=_parted(hall, groups, ask, axis) if len(groups) > 1 else [],
         plans=_plans(hall, ask.key),
     )
@@ -115,8 +115,8 @@ def _lines(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk) -> tupl
     every = [row for rows in groups.values() for row in rows]
     stamps = {row.folder: stamp_of(row.folder) for row in every}
     finite = {
-        run: (told.x[np.isfinite(told.y)].astype(np.float64), told.y[np.isfinite(told.y)])
-        for run, told in rows_of_runs(hall, every, ask.key, axis, stamps).items()
+        run: (rows_of_run.x[np.isfinite(rows_of_run.y)].astype(np.float64), rows_of_run.y[np.isfinite(rows_of_run.y)])
+        for run, rows_of_run in rows_of_runs(hall, every, ask.key, axis, stamps).items()
     }
     return finite, axis
 

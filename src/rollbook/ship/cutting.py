@@ -31,10 +31,10 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
     table = part.read()
     seqs = to_numpy(table["seq"])[0]
     writers, lanes = (_told(part, table, column) for column in ("writer", "lane"))
-    kept = np.zeros(table.num_rows, dtype=bool)
+    mask = np.zeros(table.num_rows, dtype=bool)
     for _table, writer, lane, _group, first, last in left:
-        kept |= (writers == writer) & (lanes == lane) & (seqs >= first) & (seqs <= last)
-    rows = take_table(table, np.flatnonzero(kept))
+        mask |= (writers == writer) & (lanes == lane) & (seqs >= first) & (seqs <= last)
+    rows = take_table(table, np.flatnonzero(mask))
     meta = dict(part.meta)
     meta["rows"] = rows.num_rows
     if rows.num_rows:

@@ -174,7 +174,7 @@ class _Shipment:
                 mark_pushed(self.origin.url)
             self.noted = page
         self.report.files = len(shipped.manifest.files)
-        self.report.stored = sum(one.stored for one in shipped.manifest.files.values())
+        self.report.stored = sum(sent_file.stored for sent_file in shipped.manifest.files.values())
         self.before["heard"] = heard
         self.snapshots.keep()
 
@@ -214,7 +214,7 @@ class _Shipment:
         try:
             others = perform(self.commits.origins(), place)
             others.pop(self.origin.id, None)
-            elsewhere = [c for other in others.values() for one in other.files.values() for c in one.covers]
+            elsewhere = [c for origin in others.values() for file in origin.files.values() for c in file.covers]
             if merge_group(place, self.commits, group, [*elsewhere, *self.local.elsewhere]):
                 self.last, _ = perform(self.commits.manifest(), place)
         except (Away, Unknown, Damaged):
@@ -252,7 +252,7 @@ class _Shipment:
         try:
             write_json(self.state_path, state)
             if self.last is not None:
-                names = {path: one.sha256 for path, one in self.last.files.items()}
+                names = {path: file.sha256 for path, file in self.last.files.items()}
                 write_json(os.path.join(os.path.dirname(self.state_path), "shipped-names.json"), names)
         except OSError:
             return

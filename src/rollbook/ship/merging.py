@@ -58,7 +58,9 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
         origins = perform(Commits(f"{run}/", "").origins(), place)
         for id in origins:
             commits = Commits(f"{run}/", id, another=another_name)
-            elsewhere = [c for other in origins if other != id for f in origins[other].files.values() for c in f.covers]
+            elsewhere = [
+                c for origin in origins if origin != id for f in origins[origin].files.values() for c in f.covers
+            ]
             report.merged += merge_small(place, commits, elsewhere)
             report.swept += perform(sweep_steps(commits, grace=grace), place)
     except (Away, Unknown) as err:
@@ -113,14 +115,14 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
     """
     streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
     shared: dict[str, list[str]] = {}
-    for path, one in sorted(manifest.files.items()):
-        if any(cover[1] in without for cover in one.covers):
+    for path, file in sorted(manifest.files.items()):
+        if any(cover[1] in without for cover in file.covers):
             continue
-        if len(one.covers) > 1 and path.endswith(".parquet"):
-            if one.stored < SMALL_BYTES:
-                shared.setdefault(one.covers[0][0], []).append(path)
-        elif one.covers:
-            streams.setdefault(one.covers[0][:4], []).append((one.covers[0][4], path))
+        if len(file.covers) > 1 and path.endswith(".parquet"):
+            if file.stored < SMALL_BYTES:
+                shared.setdefault(file.covers[0][0], []).append(path)
+        elif file.covers:
+            streams.setdefault(file.covers[0][:4], []).append((file.covers[0][4], path))
     tables = {table: list(paths) for table, paths in shared.items()}
     for (table, *_), parts in streams.items():
         if table not in ("fills", "marks"):
@@ -130,7 +132,7 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
                 or sum(c[5] - c[4] + 1 for path in stretch for c in manifest.files[path].covers) < SHARED_ROWS
             ):
                 tables.setdefault(table, []).extend(stretch)
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     for paths in tables.values():
         group: list[str] = []
         size = 0
@@ -140,8 +142,8 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
                 break
             group.append(path)
         if len(group) >= _FEW:
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
@@ -149,8 +151,8 @@ def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
     best: list[str] = []
     run: list[str] = []
     for path in paths:
-        one = manifest.files[path]
-        run = [*run, path] if path.endswith(".parquet") and one.stored < SMALL_BYTES else []
+        file = manifest.files[path]
+        run = [*run, path] if path.endswith(".parquet") and file.stored < SMALL_BYTES else []
         if sum(manifest.files[each].size for each in run) > _AT_ONCE // 8:
             run = run[1:]
         best = run if len(run) > len(best) else best

@@ -48,10 +48,10 @@ def put_page(key: str, folder: str) -> Steps[bool]:
 def page_of(data: bytes) -> dict[str, Any]:
     """The fields of a run.json as it lies in a store; {} if it is none."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _lives(page: Mapping[str, object]) -> int:

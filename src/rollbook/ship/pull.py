@@ -67,9 +67,9 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
     origin = origin_of(folder)
     covers = [
         cover
-        for id, one in manifests.items()
+        for id, manifest in manifests.items()
         if origin is None or id != origin.id
-        for file in one.files.values()
+        for file in manifest.files.values()
         for cover in file.covers
     ]
     if covers:
@@ -111,19 +111,19 @@ def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifes
     snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
     local = snapshots.look().files if snapshots is not None else {}
     held = held_by(cover for file in local.values() for cover in file.covers)
-    covers = {one.sha256: one.covers for each in manifests.values() for one in each.files.values()}
+    covers = {entry.sha256: entry.covers for each in manifests.values() for entry in each.files.values()}
     is_ours = origin_of(folder) is not None
     wanted: dict[str, object] = {}
-    for path, one in laid_out(manifests).items():
+    for path, entry in laid_out(manifests).items():
         here = local.get(path)
-        rows = covers.get(one[3], ())
-        if (here is not None and (here.sha256 == one[3] or is_ours)) or (rows and are_inside(rows, held)):
+        rows = covers.get(entry[3], ())
+        if (here is not None and (here.sha256 == entry[3] or is_ours)) or (rows and are_inside(rows, held)):
             report.there += 1
             continue
-        if _is_there(os.path.join(folder, *path.split("/")), one):
+        if _is_there(os.path.join(folder, *path.split("/")), entry):
             report.there += 1
             continue
-        wanted[path] = one
+        wanted[path] = entry
     if snapshots is not None:
         snapshots.keep()
     paths = sorted(wanted, key=lambda path: (path.startswith("data/journal/"), path))
@@ -135,12 +135,12 @@ def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifes
     return True
 
 
-def _is_there(path: str, one: Any) -> bool:
+def _is_there(path: str, file_entry: Any) -> bool:
     try:
-        if os.path.getsize(path) != one[1]:
+        if os.path.getsize(path) != file_entry[1]:
             return False
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == str(one[3])
+            return hashlib.file_digest(file, "sha256").hexdigest() == str(file_entry[3])
     except OSError:
         return False
 
@@ -149,19 +149,21 @@ def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], rep
     targets = {path: os.path.join(folder, *path.split("/")) for path in wanted}
     for target in targets.values():
         os.makedirs(os.path.dirname(target), exist_ok=True)
-    answers = perform(_gets([(f"{run}/{one[0]}", f"{targets[path]}.pull.tmp") for path, one in wanted.items()]), place)
+    answers = perform(
+        _gets([(f"{run}/{entry[0]}", f"{targets[path]}.pull.tmp") for path, entry in wanted.items()]), place
+    )
     moved = False
-    for (path, one), answer in zip(wanted.items(), answers, strict=True):
+    for (path, entry), answer in zip(wanted.items(), answers, strict=True):
         beside = f"{targets[path]}.pull.tmp"
         if isinstance(answer, Missing):
             moved = True
         elif isinstance(answer, Exception):
             raise answer
         else:
-            check_file(beside, one)
+            check_file(beside, entry)
             os.replace(beside, targets[path])
             report.files += 1
-            report.bytes += int(one[1])
+            report.bytes += int(entry[1])
     return not moved
 
 

@@ -286,10 +286,10 @@ def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed:
 def _segment(relative: str, path: str) -> LocalFile | None:
     """The committed rows of a live segment, as a segment file that nobody writes any more; None if it has none."""
     with Segment(path) as segment:
-        found = segment.words()
-        if found is None:
+        words_and_look = segment.words()
+        if words_and_look is None:
             return None
-        data, look = found
+        data, look = words_and_look
         if not look.count or look.state == layout.SEALED:
             return None
         header = segment.header

@@ -110,10 +110,10 @@ class Manifest(NamedTuple):
         """As it lies in the store."""
         files = {
             path: {
-                "piece": one.piece, "size": one.size, "sha256": one.sha256, "covers": one.covers, "footer": one.footer,
-                "coding": one.coding, "stored": one.stored,
+                "piece": file.piece, "size": file.size, "sha256": file.sha256, "covers": file.covers,
+                "footer": file.footer, "coding": file.coding, "stored": file.stored,
             }
-            for path, one in self.files.items()
+            for path, file in self.files.items()
         }  # fmt: skip
         content = {**self.about, "format": FORMAT, "epoch": self.epoch, "files": files}
         return json.dumps(content, separators=(",", ":"), sort_keys=True, default=repr).encode()
@@ -131,7 +131,7 @@ class Manifest(NamedTuple):
                 raise NewerFormat(
                     f"{where} has format {content['format']}; this rollbook reads up to {FORMAT}. Upgrade it"
                 )
-            files = {str(path): _named(one) for path, one in content["files"].items()}
+            files = {str(path): _named(file) for path, file in content["files"].items()}
             epoch = int(content["epoch"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Damaged(f"{where} is not a manifest of rollbook") from None
@@ -139,16 +139,16 @@ class Manifest(NamedTuple):
         return cls(epoch, files, about)
 
 
-def _named(one: Any) -> Named:
+def _named(entry: Any) -> Named:
     covers = tuple(
         (str(table), str(writer), int(lane), str(group), int(first), int(last))
-        for table, writer, lane, group, first, last in one["covers"]
+        for table, writer, lane, group, first, last in entry["covers"]
     )
-    numbers = [int(one[name]) for name in ("size", "footer", "stored")]
-    piece = str(one["piece"])
+    numbers = [int(entry[name]) for name in ("size", "footer", "stored")]
+    piece = str(entry["piece"])
     if piece.startswith("/") or ".." in piece.split("/"):
         raise ValueError("a piece lies outside of its run")
-    return Named(piece, numbers[0], str(one["sha256"]), covers, numbers[1], str(one["coding"] or ""), numbers[2])
+    return Named(piece, numbers[0], str(entry["sha256"]), covers, numbers[1], str(entry["coding"] or ""), numbers[2])
 
 
 class Shipped(NamedTuple):
@@ -185,20 +185,20 @@ def plan(
       elsewhere: rows that other origins have shipped.
       another: makes a name for a file whose own one is taken: (path, 1), (path, 2), …
     """
-    kept = {path: one for path, one in named.items() if path in files or path not in settled}
+    named_still = {path: entry for path, entry in named.items() if path in files or path not in settled}
     there, coming = _Index(), _Index()
-    for path, one in kept.items():
-        there.add(path, one.covers)
+    for path, entry in named_still.items():
+        there.add(path, entry.covers)
     others = held_by(elsewhere)
     uploads: list[LocalFile] = []
     for path, file in sorted(files.items(), key=lambda item: (-_rows(item[1].covers), item[0])):
-        known = kept.get(path)
+        known = named_still.get(path)
         if known is not None and known.sha256 == file.sha256:
             continue
         if not file.covers:
             uploads.append(file)
             continue
-        touched = {each: covers for each, covers in there.sharing(file.covers).items() if each in kept}
+        touched = {each: covers for each, covers in there.sharing(file.covers).items() if each in named_still}
         fresh = coming.sharing(file.covers)
         held = held_by(cover for covers in (*touched.values(), *fresh.values()) for cover in covers)
         free = left_of(file.covers, others)
@@ -206,16 +206,16 @@ def plan(
         if not missing and len(touched) < 2:
             continue
         takes_all = free == list(file.covers) and not fresh
-        if takes_all and all(contain(file.covers, kept[each].covers) for each in touched):
+        if takes_all and all(contain(file.covers, named_still[each].covers) for each in touched):
             for each in touched:
-                del kept[each]
+                del named_still[each]
             uploads.append(file)
         elif missing and file.cut is not None:
             uploads.append(file.cut(tuple(missing)))
         else:
             continue
         coming.add(uploads[-1].path, uploads[-1].covers)
-    return Plan(uploads, _with_names(kept, uploads, another))
+    return Plan(uploads, _with_names(named_still, uploads, another))
 
 
 class _Index:
@@ -230,33 +230,33 @@ class _Index:
 
     def sharing(self, covers: tuple[Cover, ...]) -> dict[str, list[Cover]]:
         """The names that share rows with these, and which of their covers do."""
-        found: dict[str, list[Cover]] = {}
+        covers_by_path: dict[str, list[Cover]] = {}
         for cover in covers:
-            for other, path in self._streams.get(cover[:4], ()):
-                if other[4] <= cover[5] and cover[4] <= other[5]:
-                    found.setdefault(path, []).append(other)
-        return found
+            for theirs, path in self._streams.get(cover[:4], ()):
+                if theirs[4] <= cover[5] and cover[4] <= theirs[5]:
+                    covers_by_path.setdefault(path, []).append(theirs)
+        return covers_by_path
 
 
 def _with_names(
-    kept: dict[str, Named], uploads: list[LocalFile], another: Callable[[str, int], str]
+    names: dict[str, Named], uploads: list[LocalFile], another: Callable[[str, int], str]
 ) -> dict[str, Named]:
     """What is kept, under other names where new files of other content take theirs."""
     new = {file.path: file for file in uploads}
-    taken = [path for path in kept if path in new]
+    taken = [path for path in names if path in new]
     if not taken:
-        return kept
-    rest = held_by(cover for path, one in kept.items() if path not in new for cover in one.covers)
+        return names
+    rest = held_by(cover for path, entry in names.items() if path not in new for cover in entry.covers)
     rest = held_by([(*k, *r) for k, rs in rest.items() for r in rs] + [c for file in uploads for c in file.covers])
-    result = dict(kept)
+    result = dict(names)
     for path in taken:
-        one = result.pop(path)
-        if not one.covers or are_inside(one.covers, rest):
+        entry = result.pop(path)
+        if not entry.covers or are_inside(entry.covers, rest):
             continue
         n = 1
         while another(path, n) in result or another(path, n) in new:
             n += 1
-        result[another(path, n)] = one
+        result[another(path, n)] = entry
     return result
 
 
@@ -340,7 +340,7 @@ class Commits:
                 local = None
                 continue
             pieces |= sent
-            count, bytes_sent = count + len(sent), bytes_sent + sum(one.stored for one in sent.values())
+            count, bytes_sent = count + len(sent), bytes_sent + sum(file.stored for file in sent.values())
             files = {**proposal.kept, **{f.path: pieces[f.path, f.sha256] for f in proposal.uploads}}
             new = Manifest(manifest.epoch, files, about())
             if (yield from self._replace(new, etag)) is not None:
@@ -412,7 +412,7 @@ class Commits:
 
     def origins(self) -> Steps[dict[str, Manifest]]:
         """The manifests of all origins of the run."""
-        found: dict[str, Manifest] = {}
+        manifests: dict[str, Manifest] = {}
         entries = yield List(f"{self.base}m/")
         keys = [entry.key for entry in entries if entry.key.endswith(".json")]
         answers = (yield [Get(key) for key in keys]) if keys else []
@@ -421,8 +421,8 @@ class Commits:
                 continue
             if isinstance(answer, Exception):
                 raise answer
-            found[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)
-        return found
+            manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)
+        return manifests
 
     def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, Any]]]:
         """Pieces of this origin, all of one manifest: where one is missing, the manifest has changed and is read again.
@@ -473,14 +473,14 @@ class Commits:
         before = [cover for path in chosen for cover in manifest.files[path].covers]
         if not contain([cover for file in files for cover in file.covers], before):
             raise Damaged(f"what was merged of {self.manifest_key} lacks rows; it is not used")
-        rest = {path: one for path, one in manifest.files.items() if path not in chosen}
+        rest = {path: piece for path, piece in manifest.files.items() if path not in chosen}
         beyond = left_of((cover for file in files for cover in file.covers), held_by(before))
-        if overlap(beyond, [*elsewhere, *(cover for one in rest.values() for cover in one.covers)]):
+        if overlap(beyond, [*elsewhere, *(cover for piece in rest.values() for cover in piece.covers)]):
             return False  # what lies between the chosen ones has rows of its own
         if any(file.path in rest for file in files):
             return False
         sent = yield from self._upload(files)
-        new = {**rest, **{path: one for (path, _), one in sent.items()}}
+        new = {**rest, **{path: piece for (path, _), piece in sent.items()}}
         return (yield from self._replace(Manifest(manifest.epoch, new, manifest.about), etag)) is not None
 
     def sweep(self, may_go: Callable[[Any], bool] = lambda entry: True) -> Steps[int]:
@@ -502,5 +502,5 @@ class Commits:
 
 
 def _unnamed(base: str, manifest: Manifest, listed: list[Any], may_go: Callable[[Any], bool]) -> list[str]:
-    names = {base + one.piece for one in manifest.files.values()}
+    names = {base + file.piece for file in manifest.files.values()}
     return [entry.key for entry in listed if entry.key not in names and may_go(entry)]

@@ -47,11 +47,11 @@ class FolderPlace:
         """See `place.Place`."""
         try:
             with open(self._path(key), "rb") as file:
-                found = []
+                ranges_read = []
                 for start, stop in ranges:
                     file.seek(start)
-                    found.append(file.read(stop - start))
-                return found
+                    ranges_read.append(file.read(stop - start))
+                return ranges_read
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise Missing(key) from None
         except OSError as err:
@@ -88,7 +88,7 @@ class FolderPlace:
     def listing(self, prefix: str) -> Iterator[Entry]:
         """See `place.Place`."""
         start = self._path(prefix.rpartition("/")[0])
-        found: list[Entry] = []
+        entries: list[Entry] = []
         try:
             for folder, _folders, names in os.walk(start):
                 for name in names:
@@ -98,12 +98,12 @@ class FolderPlace:
                         continue
                     try:
                         about = os.stat(path)
-                        found.append(Entry(key, about.st_size, f"{about.st_mtime_ns}-{about.st_ino}", about.st_mtime))
+                        entries.append(Entry(key, about.st_size, f"{about.st_mtime_ns}-{about.st_ino}", about.st_mtime))
                     except FileNotFoundError:
                         continue
         except OSError as err:
             raise self._told(err, Away) from None
-        yield from sorted(found)
+        yield from sorted(entries)
 
     def folders(self, prefix: str) -> list[str]:
         """See `place.Place`."""

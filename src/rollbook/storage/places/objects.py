@@ -136,10 +136,10 @@ class ObjectPlace:
         def call() -> list[Entry]:
             entries = []
             for page in self._obstore.list(self._store, folder or None, chunk_size=1000):
-                for one in page:
-                    if one["path"].startswith(whole):
-                        key, changed = one["path"][len(self._prefix) :], one["last_modified"].timestamp()
-                        entries.append(Entry(key, int(one["size"]), str(one["e_tag"]), changed))
+                for item in page:
+                    if item["path"].startswith(whole):
+                        key, changed = item["path"][len(self._prefix) :], item["last_modified"].timestamp()
+                        entries.append(Entry(key, int(item["size"]), str(item["e_tag"]), changed))
             return entries
 
         yield from self._read(prefix, call)
@@ -199,8 +199,8 @@ class ObjectPlace:
 
 
 def _code(text: str) -> str:
-    found = _CODE.search(text)
-    return found[1] if found else ""
+    match = _CODE.search(text)
+    return match[1] if match else ""
 
 
 def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: float) -> ObjectPlace:
@@ -243,24 +243,24 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_
 
 def _aws() -> dict[str, object]:
     """What the tools of AWS take from their files, where the environment does not say it."""
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:
-        found["endpoint"] = endpoint
+        settings["endpoint"] = endpoint
     profile = os.environ.get("AWS_PROFILE") or "default"
     if "AWS_ACCESS_KEY_ID" not in os.environ:
         path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or os.path.expanduser("~/.aws/credentials")
         said = _section(path, profile)
         if "aws_access_key_id" in said and "aws_secret_access_key" in said:
-            found["access_key_id"] = said["aws_access_key_id"]
-            found["secret_access_key"] = said["aws_secret_access_key"]
+            settings["access_key_id"] = said["aws_access_key_id"]
+            settings["secret_access_key"] = said["aws_secret_access_key"]
             if "aws_session_token" in said:
-                found["session_token"] = said["aws_session_token"]
+                settings["session_token"] = said["aws_session_token"]
     if not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
         path = os.environ.get("AWS_CONFIG_FILE") or os.path.expanduser("~/.aws/config")
         region = _section(path, profile if profile == "default" else f"profile {profile}").get("region")
-        found["region"] = region or "us-east-1"
-    return found
+        settings["region"] = region or "us-east-1"
+    return settings
 
 
 def _section(path: str, name: str) -> dict[str, str]:

@@ -47,12 +47,12 @@ def claim(place: Place, *, make: bool) -> bool:
     try:
         for _ in range(3):
             try:
-                found = place.get(PAGE)
+                stored_page = place.get(PAGE)
             except Missing:
-                other = next(iter(place.listing("")), None)
-                if other is not None and other.key != PAGE:
+                stranger = next(iter(place.listing("")), None)
+                if stranger is not None and stranger.key != PAGE:
                     raise NotARunPlace(
-                        f"{place.url}: something else than runs lies here, such as {other.key!r}. Take a prefix of "
+                        f"{place.url}: something else than runs lies here, such as {stranger.key!r}. Take a prefix of "
                         "its own, "
                         f"such as {place.url}/runs"
                     ) from None
@@ -65,7 +65,7 @@ def claim(place: Place, *, make: bool) -> bool:
                     continue
                 return True
             try:
-                said = json.loads(found.data)
+                said = json.loads(stored_page.data)
                 number = said["format"]
                 if said["by"] != "rollbook" or type(number) is not int:
                     raise ValueError

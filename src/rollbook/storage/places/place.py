@@ -71,13 +71,13 @@ def perform(steps: Steps[T], place: Place) -> T:
             if not isinstance(asked, list):
                 answer = _outcome(asked, place)
             elif len(asked) <= 1:
-                answer = [_outcome(one, place) for one in asked]
+                answer = [_outcome(operation, place) for operation in asked]
             else:
                 if pool is None:
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place")
-                answer = list(pool.map(lambda one: _outcome(one, place), asked))
+                answer = list(pool.map(lambda operation: _outcome(operation, place), asked))
     finally:
         steps.close()
         if pool is not None:

@@ -180,14 +180,14 @@ class _View:
                 f"{self.url}: there is no run {self.run!r}. Look what there is with: rollbook ls --dir {self.url}"
             )
         before = self.index().get("files") or {}
-        files: dict[str, list[Any]] = {path: list(one) for path, one in laid_out(manifests).items()}
+        files: dict[str, list[Any]] = {path: list(entry) for path, entry in laid_out(manifests).items()}
         heard = [m.about.get("heard") for m in manifests.values()]
         seen = max((float(each) for each in heard if isinstance(each, (int, float))), default=0.0)
-        new = {path: one for path, one in files.items() if before.get(path) != one or not self._has(path)}
+        new = {path: entry for path, entry in files.items() if before.get(path) != entry or not self._has(path)}
         self._fetch_small(place, new, files)
-        for path, one in new.items():
-            if not _is_eager(path, int(one[1])):
-                self._make_hole(path, int(one[1]))
+        for path, entry in new.items():
+            if not _is_eager(path, int(entry[1])):
+                self._make_hole(path, int(entry[1]))
         self._write("data/writers.json", _joined_writers(place, self.run, manifests))
         self._write("run.json", page)
         os.makedirs(os.path.join(self.folder, "data", "keeper"), exist_ok=True)
@@ -253,7 +253,7 @@ class _View:
 
     def _fetch_small(self, place: Place, new: dict[str, list[Any]], files: dict[str, list[Any]]) -> None:
         """What is read as it lies: the journal, pages, and small files."""
-        wanted = [path for path, one in new.items() if _is_eager(path, int(one[1]))]
+        wanted = [path for path, entry in new.items() if _is_eager(path, int(entry[1]))]
         answers = perform(_fetch([f"{self.run}/{new[path][0]}" for path in wanted]), place)
         for path, answer in zip(wanted, answers, strict=True):
             if isinstance(answer, Missing):
@@ -299,12 +299,12 @@ def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, s
     order = sorted(manifests, key=lambda id: (not manifests[id].about.get("home"), id))
     files: dict[str, tuple[str, int, int, str, str, int]] = {}
     for id in order:
-        for path, one in sorted(manifests[id].files.items()):
+        for path, file in sorted(manifests[id].files.items()):
             if not is_sound(path):
                 continue
             place = path
             n = 1
-            while one.covers and place in files and files[place][3] != one.sha256:
+            while file.covers and place in files and files[place][3] != file.sha256:
                 folder, _, name = path.rpartition("/")
                 part = PartName.parse(name)
                 if part is None:
@@ -313,7 +313,7 @@ def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, s
                     digits = int(hashlib.blake2b(f"{id}{n}".encode(), digest_size=4).hexdigest(), 16)
                     place = f"{folder}/merged.{1_000_000 + digits}.parquet"
                 n += 1
-            files.setdefault(place, (one.piece, one.size, one.footer, one.sha256, one.coding, one.stored))
+            files.setdefault(place, (file.piece, file.size, file.footer, file.sha256, file.coding, file.stored))
     return files
 
 
@@ -334,20 +334,20 @@ def _is_name(name: str) -> bool:
     )
 
 
-def decoded(data: bytes, one: Sequence[Any]) -> bytes:
+def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
     """The file's content from that of its piece.
 
     Raises:
       Damaged: it is not what the manifest says.
     """
-    if one[4] == "zlib":
+    if entry[4] == "zlib":
         try:
             unpack = zlib.decompressobj()
-            data = unpack.decompress(data, int(one[1]) + 1)
+            data = unpack.decompress(data, int(entry[1]) + 1)
         except zlib.error:
-            raise Damaged(f"{one[0]} cannot be unpacked") from None
-    if len(data) != one[1] or hashlib.sha256(data).hexdigest() != one[3]:
-        raise Damaged(f"{one[0]} is not what its manifest says: the checksum differs")
+            raise Damaged(f"{entry[0]} cannot be unpacked") from None
+    if len(data) != entry[1] or hashlib.sha256(data).hexdigest() != entry[3]:
+        raise Damaged(f"{entry[0]} is not what its manifest says: the checksum differs")
     return data
 
 
@@ -358,11 +358,11 @@ def _joined_writers(place: Place, run: str, manifests: dict[str, Manifest]) -> b
     if len(having) < 2:
         return None
     joined: dict[str, object] = {}
-    for one, answer in zip(having, perform(_fetch([f"{run}/{one.piece}" for one in having]), place), strict=True):
+    for file, answer in zip(having, perform(_fetch([f"{run}/{file.piece}" for file in having]), place), strict=True):
         if isinstance(answer, Exception):
             return None
         try:
-            joined.update(json.loads(decoded(answer.data, ("", one.size, 0, one.sha256, one.coding))))
+            joined.update(json.loads(decoded(answer.data, ("", file.size, 0, file.sha256, file.coding))))
         except (ValueError, RollbookError):
             continue
     return json.dumps(joined, sort_keys=True).encode()
@@ -430,17 +430,17 @@ def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer
         size = os.stat(path).st_size
         _, _, relative = _split(path)
         view = _View(path[: -len(relative) - 1])
-        one = view.index().get("files", {}).get(relative)
-        if one is None:
+        entry = view.index().get("files", {}).get(relative)
+        if entry is None:
             raise FileNotFoundError(f"{path} is not named any more")
         wanted = [(0, size)] if ranges is None and not footer else list(ranges or ())
         if footer:
-            wanted.append((max(0, size - (int(one[2]) or 65536)), size))
+            wanted.append((max(0, size - (int(entry[2]) or 65536)), size))
         left = sorted(gap for start, stop in wanted for gap in have.missing(max(0, start), min(size, stop)))
         gaps = _near(left)
         if not gaps:
             return
-        _get_gaps(view, path, have, one, gaps)
+        _get_gaps(view, path, have, entry, gaps)
         trim_if_due(sum(stop - start for start, stop in gaps), keep=path)
 
 
@@ -459,21 +459,21 @@ def _near(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         if budget < 0:
             break
         closed.add(place)
-    found: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     for place, (start, stop) in enumerate(joined):
-        if found and place - 1 in closed:
-            found[-1] = (found[-1][0], stop)
+        if groups and place - 1 in closed:
+            groups[-1] = (groups[-1][0], stop)
         else:
-            found.append((start, stop))
-    return found
+            groups.append((start, stop))
+    return groups
 
 
-def _get_gaps(view: _View, path: str, have: _Have, one: Sequence[object], gaps: list[tuple[int, int]]) -> None:
-    key = f"{view.run}/{one[0]}"
+def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps: list[tuple[int, int]]) -> None:
+    key = f"{view.run}/{entry[0]}"
     place = place_of(view.url)
     try:
-        if one[4]:
-            data = decoded(place.get(key).data, one)
+        if entry[4]:
+            data = decoded(place.get(key).data, entry)
             pieces, gaps = [data], [(0, len(data))]
         else:
             pieces = place.get_ranges(key, gaps)
@@ -510,39 +510,39 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
         view = _View(os.path.abspath(os.fspath(folder)))
         files = view.index().get("files", {})
         for relative in dict.fromkeys(relatives):
-            one = files.get(relative)
-            if one is None or view._has(relative):
+            entry = files.get(relative)
+            if entry is None or view._has(relative):
                 continue
             path = view.path(relative)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             beside = f"{path}.{os.getpid()}.tmp"
             try:
-                place_of(view.url).get(f"{view.run}/{one[0]}", beside)
+                place_of(view.url).get(f"{view.run}/{entry[0]}", beside)
             except Missing:
                 continue
             except (Away, Unknown) as err:
                 raise PlaceAway(f"{view.url}: {err or 'no answer'}") from None
-            check_file(beside, one)
+            check_file(beside, entry)
             os.replace(beside, path)
-            trim_if_due(int(one[1]), keep=path)
+            trim_if_due(int(entry[1]), keep=path)
 
 
-def check_file(path: str, one: Sequence[object]) -> None:
+def check_file(path: str, entry: Sequence[object]) -> None:
     """Unpack a piece that was fetched into a file, and compare its checksum.
 
     Raises:
       Damaged: it is not what the manifest says; the file is removed.
     """
     try:
-        if one[4]:
+        if entry[4]:
             with open(path, "rb") as file:
-                data = decoded(file.read(), one)
+                data = decoded(file.read(), entry)
             with open(path, "wb") as file:
                 file.write(data)
             return
         with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != one[3]:
-                raise Damaged(f"{one[0]} is not what its manifest says: the checksum differs")
+            if hashlib.file_digest(file, "sha256").hexdigest() != entry[3]:
+                raise Damaged(f"{entry[0]} is not what its manifest says: the checksum differs")
     except Damaged:
         os.unlink(path)
         raise
@@ -628,10 +628,10 @@ def trim(limit: int | None = None, keep: str = "") -> int:
         try:
             mirror, run, relative = _split(path)
             view = _View(os.path.join(mirror, "runs", *run.split("/")))
-            one = view.index().get("files", {}).get(relative)
-            if one is None or _is_eager(relative, int(one[1])):
+            entry = view.index().get("files", {}).get(relative)
+            if entry is None or _is_eager(relative, int(entry[1])):
                 continue
-            view._make_hole(relative, int(one[1]))
+            view._make_hole(relative, int(entry[1]))
             freed += size
         except (OSError, NotARun):
             continue
