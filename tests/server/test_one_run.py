@@ -289,3 +289,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkey
         ("collect", 100.0, 200),
         ("update", 50.0, 200),
     ]
+
+
+def test_a_run_that_names_no_axis_has_one_all_the_same(rich: TestClient, run: str) -> None:
+    assert rich.get(f"/api/runs/{run}").json()["x"] == "env_step"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,18 @@ def test_the_picker_of_columns_knows_what_differs(client: TestClient) -> None:
     }
     assert not by_name["config.net.width"]["varies"]
     assert {"key": "train/return", "runs": 6} in answer["metrics"]
+
+
+def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    record(tmp_path, "ppo", 0, 1e-3, rows=5)
+    torn = tmp_path / "cartpole" / "ppo-torn"
+    torn.mkdir()
+    (torn / "run.json").write_text('{"id": "to')
+    with client_of(tmp_path) as client:
+        answer = client.post("/api/runs", json={"sections": False}).json()
+        assert (answer["total"], answer["unreadable_total"]) == (1, 1)
+        assert "ppo-torn" in answer["unreadable"][0]
+        assert "rollbook repair" in answer["unreadable"][0]
+        shutil.rmtree(torn)
+        client.app.app.state.hall.catalogue.refresh(full=True)  # type: ignore[attr-defined]
+        assert client.post("/api/runs", json={}).json()["unreadable_total"] == 0

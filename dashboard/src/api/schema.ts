@@ -783,6 +783,8 @@ export interface RunsAnswer {
   version: string;
   pending: number;
   did_you_mean?: string | null;
+  unreadable?: string[];
+  unreadable_total?: number;
 }
 
 /** Which rows of the table of runs. */

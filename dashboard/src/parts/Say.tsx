@@ -5,7 +5,7 @@ import type { Refusal } from "../state/source.ts";
 import { Icon } from "./Icon.tsx";
 
 /** An empty place says what would stand there and the line that fills it. */
-export function Empty({ title, code, children }: { title: string; code?: string; children?: ComponentChildren }) {
+export function Empty({ title, code, children, after }: { title: string; code?: string; children?: ComponentChildren; after?: ComponentChildren }) {
   return (
     <div class="empty">
       <b>{title}</b>
@@ -15,6 +15,7 @@ export function Empty({ title, code, children }: { title: string; code?: string;
           {code}
         </pre>
       )}
+      {after}
     </div>
   );
 }

@@ -69,11 +69,13 @@ class Snapshot:
 
     Attributes:
       rows: key -> row, by path; version: grows whenever anything changed.
+      unreadable: why the run.json of some folders cannot be read, a sentence each.
     """
 
     rows: Mapping[str, RunRow]
     version: int
     server: str = ""
+    unreadable: tuple[str, ...] = ()
 
     @property
     def live(self) -> int:
@@ -102,6 +104,7 @@ class Catalogue:
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
+        self._unreadable: dict[str, str] = {}  # by folder, why
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
         self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
         self._full_at = 0.0
@@ -136,6 +139,7 @@ class Catalogue:
             folders = [folder for root in self.roots for folder in self._find(root, 0)]
             changed: list[RunRow] = []
             rows: dict[str, RunRow] = {}
+            unreadable = dict(self._unreadable)
             for folder in folders:
                 known = self._rows.get(folder)
                 row = known if known is not None and not full and not _may_change(known) else self._look(folder, known)
@@ -148,12 +152,16 @@ class Catalogue:
                     self._pages.pop(folder, None)
                     changed.append(RunRow(known.key, folder, {**known.about, "status": "gone"}, ()))
             self._rows = rows
+            for gone in self._unreadable.keys() - set(folders):
+                del self._unreadable[gone]
             if full:
                 self._full_at = time.monotonic()
             self._looked_at = time.monotonic()
-            if changed or not self._snapshot.version:
+            if changed or unreadable != self._unreadable or not self._snapshot.version:
                 by_key = {row.key: row for row in rows.values()}
-                self._snapshot = Snapshot(by_key, self._snapshot.version + 1)
+                self._snapshot = Snapshot(
+                    by_key, self._snapshot.version + 1, unreadable=tuple(self._unreadable.values())
+                )
             return changed
 
     def _find(self, folder: str, depth: int) -> list[str]:
@@ -184,7 +192,12 @@ class Catalogue:
         try:
             (about,) = open_runs(folder).rows()
         except (RollbookError, OSError, ValueError):
+            try:
+                manifest.read(folder)  # says why
+            except (RollbookError, OSError) as err:
+                self._unreadable[folder] = str(err)
             return None
+        self._unreadable.pop(folder, None)
         if known is not None and known.stamp == stamp and known.about == about:
             return known
         return RunRow(known.key if known is not None else self._key(folder, str(about.get("id"))), folder, about, stamp)

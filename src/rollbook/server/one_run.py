@@ -8,7 +8,7 @@ from typing import Any
 from rollbook import manifest
 from rollbook.book.book import Book
 from rollbook.server.cells import plain
-from rollbook.server.columns import flat
+from rollbook.server.columns import axis_of, flat
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.hall import Hall
 from rollbook.server.keys import contents
@@ -50,7 +50,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         packages=_object(info.get("packages")),
         total=_object(info.get("total")),
         clocks=[plain(clock) for clock in clocks],
-        x=_text(info.get("x")),
+        x=_text(info.get("x")) or axis_of(row, facts),
         parent=_text(info.get("parent")) or None,
         forked_from=_text(info.get("forked_from")) or None,
         config=_object(info.get("config")),

@@ -124,6 +124,8 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
         version=f"{hall.identity}.{shot.version}.{hall.facts.version}",
         pending=pending,
         did_you_mean=flattened.hint,
+        unreadable=[plain(why) for why in shot.unreadable[:20]],
+        unreadable_total=len(shot.unreadable),
     )
 
 

@@ -7,6 +7,7 @@ import { count } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Icon } from "../../parts/Icon.tsx";
+import { Menu } from "../../parts/Menu.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
@@ -70,6 +71,7 @@ export function RunsPane() {
         <span>
           <b>{count(table.answer.value?.matched ?? 0)}</b> {table.answer.value && table.answer.value.matched !== table.answer.value.runs ? `of ${count(table.answer.value.runs)} ` : ""}runs
         </span>
+        {(table.answer.value?.unreadable_total ?? 0) > 0 && <Unreadable />}
         {orderWaits.value && <span>new order waits until the pointer leaves</span>}
         {(table.answer.value?.archived ?? 0) > 0 && (
           <button class="link" type="button" onClick={() => say({ archived: view.archived.value === "1" ? "" : "1" })}>
@@ -147,11 +149,18 @@ function NoRuns() {
     );
   }
   return (
-    <Empty title={`No runs in ${hello.value?.title ?? "this folder"} yet`} code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'}>
+    <Empty title={`No runs in ${hello.value?.title ?? "this folder"} yet`} code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'} after={<p>Or watch an example learn: <code>rollbook demo</code></p>}>
       <p>This page fills by itself when one starts. Three lines in your training script:</p>
-      <p>
-        Or watch an example learn: <code>rollbook demo</code>
-      </p>
     </Empty>
+  );
+}
+
+/** Folders that hold a run.json which says no run: named, with what to do. */
+function Unreadable() {
+  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
+  return (
+    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
+      {() => <div class="pad words unread">{unreadable.map((why) => <p key={why}>{why}</p>)}{all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}</div>}
+    </Menu>
   );
 }

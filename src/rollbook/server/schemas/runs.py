@@ -152,6 +152,7 @@ class RunsAnswer(Answer, kw_only=True):
       version: changes when any of this may have changed.
       pending: metric cells that are still being read.
       did_you_mean: where a filter names a field that no run has.
+      unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
     """
 
     total: int
@@ -164,6 +165,8 @@ class RunsAnswer(Answer, kw_only=True):
     version: str
     pending: int
     did_you_mean: str | None = None
+    unreadable: list[str] = []
+    unreadable_total: int = 0
 
 
 class ColumnsAsk(Ask, kw_only=True):
