@@ -122,7 +122,7 @@ HIDDEN = st.lists(
         st.tuples(st.just("segment"), st.integers(0, 1), st.integers(1, 3)),
         st.tuples(st.just("frames"), st.integers(1, 3)),
         st.tuples(st.just("seal")),
-        st.tuples(st.just("unreadable"), st.integers(0, 40)),
+        st.tuples(st.sampled_from(["unreadable", "away"]), st.integers(0, 40)),
         st.tuples(st.just("back")),
     ),
     min_size=10,
@@ -132,17 +132,18 @@ HIDDEN = st.lists(
 
 @example(operations=[*[("segment", 0, 2)] * 2, ("unreadable", 1), *[("segment", 0, 2)] * 3])
 @example(operations=[*[("frames", 2)] * 2, ("unreadable", 1), *[("frames", 2)] * 3])
+@example(operations=[*[("segment", 0, 2)] * 2, ("away", 1), ("segment", 0, 2), ("away", 1), *[("segment", 0, 2)] * 3])
 @given(operations=HIDDEN)
 @settings(
-    max_examples=30,
-    deadline=None,
+    max_examples=settings.default.max_examples // 2,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
     operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
 ) -> None:
-    """A part or a left journal file loses no row by what is sealed and merged around it meanwhile."""
+    """A part or a left journal file loses no row by what is sealed and merged around it meanwhile, nor a part that was
+    moved away and is put back."""
     run = make_run(tmp_path_factory.mktemp("runs"))
     writer = FakeWriter(run)
     lane = writer.lane()
@@ -180,14 +181,19 @@ def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
             check()
         elif there := files():
             path = there[where[0] % len(there)]
-            hidden[path] = path.read_bytes()
-            path.write_bytes(b"\x55" * len(hidden[path]))
+            if operation == "unreadable":
+                hidden[path] = path.read_bytes()
+                path.write_bytes(b"\x55" * len(hidden[path]))
+            elif path.suffix == ".parquet":
+                hidden[path] = path.read_bytes()
+                path.unlink()
     check()
     seal(run)
     check()
     writer.close()
     seal(run, final=True, take_over=True)
     check()
+    assert verify(run) == []
 
 
 @pytest.mark.parametrize("final", [False, True])
