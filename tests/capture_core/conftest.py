@@ -1,31 +1,35 @@
-"""A recorder in memory, as the capture rooms see a run."""
+"""A run of which one can ask what it was told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rollbook
 from rollbook.clocks import UNKNOWN
-from rollbook.errors import LoggingFailed
+from rollbook.run import life
 
 
-class FakeRecorder:
-    """Keeps what it is told. `strict` raises where a run would warn."""
+class ToldRun:
+    """Its verbs are the run's own.
 
-    def __init__(self, folder: Path, name: str = "", strict: bool = False) -> None:
-        self.folder, self.name, self.strict = folder, name, strict
-        self.clocks: dict[str, int] = {}
+    Attributes:
+      rows: (table, cells, clocks) of each row that came by `record`.
+      messages: what it would have warned with.
+    """
+
+    def __init__(self, root: Path, strict: bool = False) -> None:
+        self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=(), strict=strict)
+        self.folder = Path(self.run.folder)
         self.rows: list[tuple[str, dict[str, Any], dict[str, int]]] = []
-        self.counts: dict[str, int] = {}
         self.messages: list[str] = []
-        self.logged: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.run.writer.bill._tell = lambda cause, message: self.messages.append(message)
 
-    def log(self, values: Mapping[str, Any], **clocks: Any) -> None:
-        self.clocks.update(clocks)
-        self.logged.append((dict(values), clocks))
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.run, name)
 
     def record(
         self,
@@ -34,36 +38,31 @@ class FakeRecorder:
         n: int = 1,
         *,
         clock_columns: Mapping[str, Any] | None = None,
-        time_column: Any = None,
-        **clocks: Any,
+        **options: Any,
     ) -> int:
         assert n == 1
-        self.clocks.update(clocks)
-        readings = {**self.clocks, **{name: values[0] for name, values in (clock_columns or {}).items()}}
-        plain = {name: value[0] if isinstance(value, list) else value for name, value in columns.items()}
-        self.rows.append((table, plain, {name: r for name, r in readings.items() if r != UNKNOWN}))
-        return len(self.rows)
+        seq = self.run.record(table, columns, n, clock_columns=clock_columns, **options)
+        readings = {**self.run.clocks_now(), **{name: values[0] for name, values in (clock_columns or {}).items()}}
+        cells = {name: value[0] if isinstance(value, list) else value for name, value in columns.items()}
+        self.rows.append((table, cells, {name: reading for name, reading in readings.items() if reading != UNKNOWN}))
+        return seq
 
-    def clocks_now(self) -> dict[str, int]:
-        return dict(self.clocks)
-
-    def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        self.counts[cause] = self.counts.get(cause, 0) + n
-        if message:
-            self.messages.append(message)
-            if self.strict:
-                raise LoggingFailed(message)
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(self.run.writer.bill.counts)
 
 
 @pytest.fixture
-def recorder(tmp_path: Path) -> FakeRecorder:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    return FakeRecorder(folder)
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
+    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
+    told = ToldRun(tmp_path)
+    yield told
+    told.run.finish()
 
 
 @pytest.fixture
-def strict_recorder(tmp_path: Path) -> FakeRecorder:
-    folder = tmp_path / "run"
-    folder.mkdir(exist_ok=True)
-    return FakeRecorder(folder, strict=True)
+def strict_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
+    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    told = ToldRun(tmp_path, strict=True)
+    yield told
+    told.run.finish()

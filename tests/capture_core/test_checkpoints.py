@@ -72,20 +72,19 @@ def test_without_gradient_step_the_first_known_clock_counts_and_without_any_the_
 
 
 def test_clocks_are_the_runs_unless_given(checkpoints: Checkpoints, recorder: Any) -> None:
-    recorder.clocks = {"gradient_step": 12}
+    recorder.clock(gradient_step=12)
     assert checkpoints.save(STATE).clocks == {"gradient_step": 12}
 
 
 def test_a_slow_save_does_not_turn_the_runs_clocks_back(checkpoints: Checkpoints, recorder: Any) -> None:
-    recorder.clocks = {"env_step": 1}
+    recorder.clock(env_step=1)
 
     def write(path: Path) -> None:
         path.write_text("x")
-        recorder.clocks["env_step"] = 500  # another thread went on
-        recorder.clocks["epoch"] = 1
+        recorder.clock(env_step=500, epoch=1)  # another thread went on
 
     checkpoints.save(write=write)
-    assert recorder.clocks == {"env_step": 500, "epoch": 1}
+    assert recorder.clocks_now() == {"env_step": 500, "epoch": 1}
     assert recorder.rows[0][2] == {"env_step": 1}
 
 
@@ -361,11 +360,11 @@ FULL_DISK = """
     import numpy as np
     from pathlib import Path
     sys.path.insert(0, {tests!r})
-    from conftest import FakeRecorder
+    from conftest import ToldRun
     from rollbook.capture.checkpoints.saving import Checkpoints, load
 
-    folder = Path({folder!r})
-    recorder = FakeRecorder(folder)
+    recorder = ToldRun(Path({folder!r}))
+    folder = recorder.folder
     checkpoints = Checkpoints(recorder, folder)
     make = lambda n: {make}
     good = checkpoints.save(make(10), score=1.0, clocks={{"env_step": 1}})
@@ -408,11 +407,11 @@ KILLED = """
     from pathlib import Path
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from conftest import FakeRecorder
+    from conftest import ToldRun
     from rollbook.capture.checkpoints.saving import Checkpoints
 
-    folder = Path({folder!r})
-    checkpoints = Checkpoints(FakeRecorder(folder), folder)
+    recorder = ToldRun(Path({folder!r}))
+    checkpoints = Checkpoints(recorder, recorder.folder)
     i = 0
     while True:
         i += 1
@@ -423,9 +422,10 @@ KILLED = """
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) -> None:
-    code = textwrap.dedent(KILLED).format(tests=str(Path(__file__).parent), folder=str(tmp_path))
     rng = random.Random(5)
-    for _ in range(3):
+    for life in range(3):
+        root = tmp_path / str(life)
+        code = textwrap.dedent(KILLED).format(tests=str(Path(__file__).parent), folder=str(root))
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         last = 0
@@ -436,11 +436,9 @@ def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) ->
         child.wait()
         last = max([last, *map(int, child.stdout.read().split())])
         child.stdout.close()
-        found = {load(path)["i"] for path in (tmp_path / "ckpt").glob("iteration_*")}
-        assert last in found
-        assert load(tmp_path / "ckpt" / "ckpt_best.ckpt")["i"] >= last
-        for path in (tmp_path / "ckpt").iterdir():
-            path.unlink()
+        (folder,) = root.glob("p/*/ckpt")
+        assert last in {load(path)["i"] for path in folder.glob("iteration_*")}
+        assert load(folder / "ckpt_best.ckpt")["i"] >= last
 
 
 def test_what_a_killed_process_left_unfinished_is_cleared_an_hour_later(

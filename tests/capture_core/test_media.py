@@ -464,10 +464,10 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from conftest import FakeRecorder
+from conftest import ToldRun
 from rollbook.capture.media.recorder import Media
-folder = Path({str(tmp_path)!r})
-recorder = FakeRecorder(folder)
+recorder = ToldRun(Path({str(tmp_path)!r}))
+folder = recorder.folder
 media = Media(folder, recorder.count)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 assert media.log_image(recorder, "x", np.zeros((100, 100), np.uint8)) is None
