@@ -42,6 +42,16 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
     assert "1 rows NaN or infinite" in shown["series"]._repr_html_()
 
 
+def test_a_set_of_runs_shows_the_best_of_the_first_canonical_score_that_some_have(tmp_path: Path) -> None:
+    record(tmp_path)
+    with rollbook.init("cards", "silent", dir=tmp_path, sinks=[], keeper="inline"):
+        pass
+    text = rollbook.open(tmp_path)._repr_html_()
+    assert "test/return.best" in text
+    assert ">29<" in text
+    assert "test/return" not in rollbook.open(tmp_path).where("name = 'silent'")._repr_html_()
+
+
 def test_a_run_that_cannot_be_read_still_shows_itself(tmp_path: Path) -> None:
     run = record(tmp_path)
     (Path(run.folder) / "run.json").unlink()

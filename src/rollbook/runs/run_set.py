@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
+from rollbook.aliases import SCORES
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, values_at
@@ -78,7 +79,10 @@ class RunSet(Sequence["Book"]):
         from rollbook.plots.cards import card, grid
 
         names = ("project", "name", "id", "status", "seed", "group")
-        rows = [{name: row.get(name) for name in names} for row in self.newest()._rows]
+        shown: list[tuple[Mapping[str, Any], Any]] = [(row, row.get("summary") or {}) for row in self.newest()._rows]
+        scores = (f"{key}.best" for key in SCORES if any(f"{key}.best" in summary for _, summary in shown))
+        best = list(scores)[:1]  # of the first canonical score that some of the runs have
+        rows = [{name: row.get(name) for name in names} | {b: summary.get(b) for b in best} for row, summary in shown]
         return card(f"{len(self)} runs", f"below {self.root}, newest first", grid(rows))
 
     def rows(self) -> list[dict[str, Any]]:
