@@ -31,15 +31,11 @@ def to_cells(column: pa.ChunkedArray) -> Any:
             field.name: to_cells(pa.chunked_array([part.field(i) for part in parts], field.type))
             for i, field in enumerate(kind)
         }
-    if _nests(kind):
+    if _is_list(kind) and _is_list(kind.value_type):
         return _nested(column)
     if column.null_count:
         return column.to_pylist()
     return column_cells(column)
-
-
-def _nests(kind: pa.DataType) -> bool:
-    return _is_list(kind) and _is_list(kind.value_type)
 
 
 def _is_list(kind: pa.DataType) -> bool:

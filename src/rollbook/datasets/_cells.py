@@ -178,7 +178,8 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
         return tuple(as_space(_below(leaves, str(i)), part, f"{what}/{i}") for i, part in enumerate(space.spaces))
     if kind in _RAGGED and leaves:
         count = len(next(iter(leaves.values())))
-        return [_as_element(_row_of(leaves, row), space, what) for row in range(count)]
+        rows = ({path: cells[row] for path, cells in leaves.items() if cells[row] is not None} for row in range(count))
+        return [_as_element(row, space, what) for row in rows]
     if "" not in leaves:
         raise BadInput(
             f"the space has {what}, which was not recorded; found {sorted(leaves) or 'nothing'}. Pass the right space."
@@ -202,11 +203,6 @@ def is_ragged(space: object) -> bool:
         return True
     parts = getattr(space, "spaces", ())
     return any(map(is_ragged, parts.values() if hasattr(parts, "values") else parts))
-
-
-def _row_of(leaves: Mapping[str, Any], row: int) -> dict[str, object]:
-    """What one row has of each leaf; parts that it lacks are left out."""
-    return {path: cells[row] for path, cells in leaves.items() if cells[row] is not None}
 
 
 def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:

@@ -148,7 +148,7 @@ def _rows_of_frame(
         return []
     if "keys" in payload:
         pairs = zip(payload["keys"], payload["values"], strict=True)
-        values = {str(key): value for key, value in pairs if _is_value(value)}
+        values = {str(key): value for key, value in pairs if isinstance(value, (int, float, str))}
         if filled:
             values.update(filled)
         if table == "timings":
@@ -186,7 +186,3 @@ def _per_row(
             for i in range(n)
         ]
     return times, each
-
-
-def _is_value(value: object) -> bool:
-    return isinstance(value, (int, float, str))

@@ -155,14 +155,16 @@ def plans_below(root: str) -> list[dict[str, Any]]:
         stored = files.read_json(path) if dot and kind == "json" and name and not os.path.islink(path) else {}
         if isinstance(stored.get("asked"), dict) and isinstance(stored.get("study"), dict):
             try:
-                plans.append({"name": name, "asked": stored["asked"], **compare.plan_data(_study(stored["study"]))})
+                plans.append(
+                    {
+                        "name": name,
+                        "asked": stored["asked"],
+                        **compare.plan_data(compare.Study.from_data(stored["study"])),
+                    }
+                )
             except (BadInput, KeyError, TypeError, ValueError):
                 continue
     return plans
-
-
-def _study(data: Mapping[str, object]) -> compare.Study:
-    return compare.Study.from_data(data)
 
 
 def begun_first(rows: Sequence[Row]) -> list[Row]:

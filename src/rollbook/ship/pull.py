@@ -15,10 +15,10 @@ from rollbook.remote import origin_of
 from rollbook.ship.pages import page_of
 from rollbook.ship.snapshot import Snapshots
 from rollbook.storage.places import Place, perform
-from rollbook.storage.places.commit import Commits, Manifest, NotShipped
+from rollbook.storage.places.commit import Manifest, NotShipped
 from rollbook.storage.places.covers import are_inside, held_by
 from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
-from rollbook.storage.places.views import check_file, laid_out
+from rollbook.storage.places.views import check_file, laid_out, page_and_manifests
 
 __all__ = ["Pulled", "pull"]
 
@@ -52,7 +52,7 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
     page: bytes | None = None
     try:
         for turn in range(_MOST_TRIES):
-            page, manifests = perform(_look(f"{run}/"), place)
+            page, manifests = perform(page_and_manifests(f"{run}/"), place)
             if page is None:
                 raise Damaged(f"{place.url}: {run!r} has no run.json")
             _check_same(folder, run, page)
@@ -76,15 +76,6 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
         os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
         write_json(os.path.join(folder, "data", "keeper", "pulled.json"), {"url": place.url, "covers": covers})
     return report
-
-
-def _look(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
-    manifests = yield from Commits(base, "").origins()
-    try:
-        page = yield Get(f"{base}run.json")
-    except Missing:
-        return None, manifests
-    return page.data, manifests
 
 
 def _check_same(folder: str, run: str, page: bytes) -> None:

@@ -44,7 +44,9 @@ class _Converted(Walk):
     deepest = _DEEPEST - 1
 
     def atom(self, value: object, place: Place) -> Any:
-        return str(value) if isinstance(value, (float, bytes)) and not _is_finite(value) else value
+        if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+            return str(value)
+        return value
 
     def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
         return value.items() if isinstance(value, dict) else None
@@ -74,10 +76,6 @@ class _Converted(Walk):
 
     def refused(self, value: object, place: Place) -> str:
         return text_of(value)
-
-
-def _is_finite(value: float | bytes) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
 
 
 def _says_more_in_parts(obj: object, text: str) -> bool:

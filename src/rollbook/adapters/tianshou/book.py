@@ -244,7 +244,7 @@ class RollbookLogger(BaseLogger):
         for name, value in flat(data):
             if value is None or (self.exclude_arrays and _is_array(value)):
                 continue
-            if _is_figure(value):
+            if hasattr(value, "savefig"):
                 self._scope(scope).log_figure(name, value, **self._clocks(scope, counter, step))
             else:
                 values[name] = value
@@ -307,10 +307,6 @@ class RollbookLogger(BaseLogger):
 
 def _is_array(value: object) -> bool:
     return hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")
-
-
-def _is_figure(value: object) -> bool:
-    return hasattr(value, "savefig")
 
 
 def _last_test_step(book: Any) -> int:

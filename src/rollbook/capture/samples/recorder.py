@@ -163,7 +163,7 @@ class SampleLog:
         values.update(special)
         values.update(sample_id=sample_ids, item=texts, is_new=new, first_seen=first_seen, batch=[batch] * n)
         for start, stop in _pieces(sizes):
-            part = {name: _slice(column, start, stop) for name, column in values.items()}
+            part = {name: column[start:stop] for name, column in values.items()}
             readings = {name: column[start:stop] for name, column in clock_columns.items()}
             recorder.record("samples", part, stop - start, clock_columns=readings or None, **clocks)
         self._remember(fresh, batch)
@@ -349,10 +349,6 @@ def _whole(value: object) -> object:
 
 def _as_list(column: Any) -> list[object]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
-
-
-def _slice(column: Any, start: int, stop: int) -> Any:
-    return column[start:stop]
 
 
 def _pieces(sizes: list[int]) -> Iterable[tuple[int, int]]:

@@ -174,7 +174,7 @@ class _View:
 
     def freshen(self) -> bool:
         place = place_of(self.url)
-        page, manifests = perform(_look(f"{self.run}/"), place)
+        page, manifests = perform(page_and_manifests(f"{self.run}/"), place)
         if page is None:
             raise NotARun(
                 f"{self.url}: there is no run {self.run!r}. Look what there is with: rollbook ls --dir {self.url}"
@@ -268,7 +268,7 @@ class _View:
                 pass
 
 
-def _look(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
+def page_and_manifests(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
     """(run.json, the manifests by origin)."""
     manifests = yield from Commits(base, "").origins()
     try:
