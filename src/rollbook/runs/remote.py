@@ -15,7 +15,7 @@ from rollbook.storage.places.catalogue import fields_of, read_catalogue
 from rollbook.storage.places.commit import Commits
 from rollbook.storage.places.opening import PAGE, open_place
 from rollbook.storage.places.steps import Away, Missing, Unknown
-from rollbook.storage.places.views import address_of, folder_of
+from rollbook.storage.places.views import address_of, folders_of
 from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["open_address", "root_of"]
@@ -44,7 +44,9 @@ def open_address(url: str) -> RunSet:
                 for run, (_, fields) in catalogue.runs.items()
                 if not names or run.startswith(f"{names[0]}/")
             }
-        rows = [_row(place.url, run, fields) for run, fields in fields_of.items() if fields is not None]
+        known = {run: fields for run, fields in fields_of.items() if fields is not None}
+        folders = folders_of(place.url, list(known))
+        rows = [_row(folder, fields) for folder, fields in zip(folders, known.values(), strict=True)]
         _tell_stale(place, rows)
     except (Away, Unknown) as err:
         raise PlaceAway(f"{url}: {err or 'no answer'}") from None
@@ -94,12 +96,12 @@ def _fields(place: Place, run: str) -> dict[str, Any] | None:
         raise NotARun(f"{place.url}/{run}: its run.json cannot be read") from None
 
 
-def _row(url: str, run: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _row(folder: str, fields: dict[str, Any]) -> dict[str, Any]:
     row = {name: fields.get(name) for name in FIELDS}
     for name in ("config", "summary", "total"):
         row[name] = row[name] if isinstance(row[name], dict) else {}
     row["tags"] = row["tags"] if isinstance(row["tags"], list) else []
-    return {"path": folder_of(url, run), **row}
+    return {"path": folder, **row}
 
 
 def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:

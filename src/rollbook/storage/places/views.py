@@ -35,6 +35,7 @@ __all__ = [
     "ensure",
     "fetch",
     "folder_of",
+    "folders_of",
     "forget",
     "freshen",
     "has",
@@ -80,16 +81,25 @@ def cache_limit() -> int:
 
 def folder_of(url: str, run: str) -> str:
     """Where the view of a run (<project>/<run>) lies, whether it is there or not."""
+    return folders_of(url, [run])[0]
+
+
+def folders_of(url: str, runs: Sequence[str]) -> list[str]:
+    """Where the views of runs of one place lie."""
     url = check_remote(url)
     mirror = os.path.join(cache_root(), hashlib.blake2b(url.encode(), digest_size=8).hexdigest())
-    names = run.split("/")
-    if len(names) != 2 or not all(_is_name(name) for name in names):
-        raise NotARun(f"{url}: {run!r} cannot be the name of a run")
+    above = os.path.join(mirror, "runs", "")
+    folders = []
+    for run in runs:
+        names = run.split("/")
+        if len(names) != 2 or not all(_is_name(name) for name in names):
+            raise NotARun(f"{url}: {run!r} cannot be the name of a run")
+        folders.append(f"{above}{names[0]}{os.sep}{names[1]}")
     page = os.path.join(mirror, "place.json")
-    if not os.path.exists(page):
+    if folders and not os.path.exists(page):
         os.makedirs(mirror, exist_ok=True)
         write_json(page, {"url": url})
-    return os.path.join(mirror, "runs", *names)
+    return folders
 
 
 def is_view(path: str | os.PathLike[str]) -> bool:
@@ -325,11 +335,14 @@ def is_sound(path: str) -> bool:
     )
 
 
+_FORBIDDEN = frozenset("\0\\/:")
+
+
 def _is_name(name: str) -> bool:
     return (
         bool(name)
         and name not in (".", "..")
-        and not any(c in name for c in "\0\\/:")
+        and _FORBIDDEN.isdisjoint(name)
         and len(name.encode("utf-8", "replace")) < 250
     )
 
