@@ -114,17 +114,19 @@ def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue
 
 
 def _read(place: Place) -> tuple[Catalogue, str | None]:
+    import msgspec  # who ships a run needs none
+
     try:
         stored = place.get(KEY)
     except Missing:
         return Catalogue(0.0, {}, []), None
     try:
-        content = json.loads(zlib.decompress(stored.data))
+        content = msgspec.json.decode(zlib.decompress(stored.data))  # megabytes: in half of json's time
         if content["format"] > FORMAT:
             return Catalogue(0.0, {}, []), None
         runs = {str(run): (str(tag), dict(fields)) for run, (tag, fields) in content["runs"].items()}
         return Catalogue(float(content["written"]), runs, []), stored.etag
-    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
         return Catalogue(0.0, {}, []), stored.etag  # damaged: it is made again
 
 
@@ -132,7 +134,8 @@ def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
     written = time.time()
     entries = {_run_of(entry): entry for entry in place.listing(PAGES) if entry.key.endswith(".json")}
     changed = [run for run, entry in entries.items() if known.runs.get(run, ("",))[0] != entry.etag]
-    runs = {run: known.runs[run] for run in entries if run not in set(changed)}
+    again = set(changed)
+    runs = {run: known.runs[run] for run in entries if run not in again}
     problems = []
     for run, answer in zip(changed, perform(_get_all([entries[run].key for run in changed]), place), strict=True):
         if isinstance(answer, Missing):
