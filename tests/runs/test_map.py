@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,30 @@ def test_a_run_whose_function_raises_is_tried_again_and_named(runs: RunSet) -> N
 def test_a_process_that_dies_costs_one_more_try_and_no_other_run_its_answer(runs: RunSet, tmp_path: Path) -> None:
     answers = runs.map(functools.partial(dies, str(tmp_path)), on="processes", workers=2, retries=1)
     assert sorted(answers.values) == [0, 1, 3]
-    assert [answer.error for answer in answers.failed] == ["its process died"]
+    assert [(answer.error, answer.tries) for answer in answers.failed] == [("its process died", 2)]
+    alone = runs.map(functools.partial(dies, str(tmp_path)), on="processes", workers=1, retries=0)
+    assert sorted(alone.values) == [0, 1, 3]
+    assert [answer.tries for answer in alone] == [1, 1, 1, 1]
+
+
+def goes_down_with_another(marks: str, book: Any) -> int:
+    """The process of the second run dies each time, at first while the first run is at work."""
+    began = Path(marks) / "began"
+    if book.seed == 0 and not began.exists():
+        began.touch()
+        time.sleep(60)  # its process is ended long before, with the other one's
+    while book.seed == 1:
+        if began.exists():
+            os._exit(9)
+        time.sleep(0.01)
+    return int(book.seed)
+
+
+def test_a_run_beside_one_whose_process_dies_has_its_answer_without_any_retry(runs: RunSet, tmp_path: Path) -> None:
+    answers = runs.map(functools.partial(goes_down_with_another, str(tmp_path)), on="processes", workers=2, retries=0)
+    assert sorted(answers.values) == [0, 2, 3]
+    (failed,) = answers.failed
+    assert (failed.error, failed.tries) == ("its process died", 1)
 
 
 def test_when_the_time_is_up_what_is_there_is_the_answer(runs: RunSet) -> None:

@@ -25,7 +25,8 @@ class Answer(NamedTuple):
       run, path: its id and its folder.
       value: what the function returned; None where it failed.
       error: "" or what it raised the last time, or how its process ended.
-      tries: how often it was called; 0: not at all, the time was up.
+      tries: how often it was called; 0: not at all, the time was up. A call whose process went down with others beside
+        it is not counted, since any of them may have been the cause: it is repeated in a process of its own.
     """
 
     run: str
@@ -110,6 +111,9 @@ def map_runs(
                 todo.popleft()
             left = _LOOK_SECONDS if until is None else min(_LOOK_SECONDS, max(0.0, until - time.monotonic()))
             for place, value, error in engine.ended(left):
+                if error is None:
+                    todo.append(place)
+                    continue
                 tries = answers[place].tries + 1
                 answers[place] = answers[place]._replace(value=value, error=error, tries=tries)
                 if error and tries <= retries:
@@ -154,20 +158,22 @@ class _Local:
             self._pool = self._make(self._workers)
             self.under_way[self._pool.submit(_call, self._function, path)] = place
 
-    def ended(self, seconds: float) -> Iterator[tuple[int, Any, str]]:
-        """(place, value, error) of the calls that have ended, after up to so long."""
+    def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
+        """(place, value, error) of the calls that have ended, after up to so long; None: nobody knows whose error."""
         ready, _ = wait(self.under_way, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in ready:
             place = self.under_way.pop(future)
             alone = self._alone.pop(place, None)
             if alone is not None:
                 alone.shutdown(wait=False)
+            error: str | None = ""
             try:
-                value, error = future.result(), ""
+                value = future.result()
             except BrokenProcessPool:
                 value, error = None, "its process died"
-                if alone is None:
+                if alone is None and self._workers > 1:
                     self._suspects.add(place)
+                    error = None
             except Exception as err:
                 if is_foreign(err):
                     raise
