@@ -25,7 +25,7 @@ from rollbook.clocks import STANDARD
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch
-from rollbook.keeper.places import read_json, state_path
+from rollbook.keeper.own_files import read_json, state_path
 
 
 class Keepers:

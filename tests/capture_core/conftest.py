@@ -10,7 +10,7 @@ import pytest
 
 import rollbook
 from rollbook.clocks import UNKNOWN
-from rollbook.run import life
+from rollbook.run import start_and_finish
 
 
 class ToldRun:
@@ -54,7 +54,7 @@ class ToldRun:
 
 @pytest.fixture
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
-    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
     told = ToldRun(tmp_path)
     yield told
     told.run.finish()
@@ -62,7 +62,7 @@ def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRu
 
 @pytest.fixture
 def strict_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
-    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     told = ToldRun(tmp_path, strict=True)
     yield told
     told.run.finish()

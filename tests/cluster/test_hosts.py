@@ -15,7 +15,7 @@ import rollbook
 from rollbook.journal import liveness
 from rollbook.journal.liveness import HOST_VARIABLE, identity, is_alive, same_place
 from rollbook.journal.writers import list_writers
-from rollbook.keeper.places import place_name
+from rollbook.keeper.own_files import place_name
 
 Start = Callable[..., rollbook.Run]
 OnHost = Callable[..., subprocess.CompletedProcess[str]]
@@ -45,7 +45,7 @@ def test_two_hosts_of_one_name_never_call_each_others_writers_dead(monkeypatch: 
     monkeypatch.setattr(liveness, "boot_id", lambda: "the boot of a second host")
     assert is_alive(theirs) is False  # one machine that was booted anew
     monkeypatch.setattr(liveness, "machine", lambda: "another")
-    monkeypatch.setattr("rollbook.keeper.places.machine", lambda: "another")
+    monkeypatch.setattr("rollbook.keeper.own_files.machine", lambda: "another")
     assert is_alive(theirs) is None
     assert place_name() != place  # and their keepers do not share a lock
 

@@ -26,7 +26,7 @@ import pytest
 import rollbook
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
-from rollbook.run import life
+from rollbook.run import start_and_finish
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
 
@@ -432,7 +432,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     from rollbook.book.book import Book
     from rollbook.seal.folder import seal
 
-    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     run = open_run()
     for i in range(40):
         run.log({"i": i, f"k{i % 3}": 1.0}, env_step=i)
@@ -460,7 +460,7 @@ def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
     tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The keeper is a process of its own; that it carries on after anything is the business of its tests.
-    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     event = interrupts = 0
     reached = True
     while reached:

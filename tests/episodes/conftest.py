@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.run import life
+from rollbook.run import start_and_finish
 
 
 class Notebook:
@@ -65,7 +65,7 @@ class Notebook:
 
 @pytest.fixture
 def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
-    monkeypatch.setattr(life, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
     notebook = Notebook(tmp_path / "runs")
     yield notebook
     notebook.run.finish()

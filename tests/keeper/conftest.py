@@ -20,7 +20,7 @@ from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
-from rollbook.keeper.places import state_path
+from rollbook.keeper.own_files import state_path
 
 SOURCE = str(Path(rollbook.__file__).parent.parent)
 SEAL_NOTHING = (sys.executable, "-I", "-S", "-c", "pass")

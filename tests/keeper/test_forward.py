@@ -16,7 +16,7 @@ import pytest
 from rollbook.errors import NotARun
 from rollbook.keeper.cursors import cursor_path
 from rollbook.keeper.forward import Forwarder, replay, run_info
-from rollbook.keeper.local import LocalSinks
+from rollbook.keeper.local_sinks import LocalSinks
 from rollbook.keeper.sinks import Sinks, build
 from rollbook.protocols import Row, RunInfo
 

@@ -14,7 +14,7 @@ import pytest
 
 from rollbook.journal.liveness import is_alive
 from rollbook.keeper.launch import launch
-from rollbook.keeper.places import Lock
+from rollbook.keeper.own_files import Lock
 
 KEEPER = """
 import sys, time

@@ -15,7 +15,7 @@ import pytest
 from rollbook.journal.liveness import is_alive
 from rollbook.keeper import launch as launching
 from rollbook.keeper.launch import launch, wait_done
-from rollbook.keeper.places import Lock
+from rollbook.keeper.own_files import Lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 

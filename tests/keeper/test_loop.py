@@ -16,9 +16,9 @@ import pytest
 
 from rollbook import files
 from rollbook.journal.liveness import identity
-from rollbook.keeper.ending import mark_crashed
+from rollbook.keeper.dead_writers import mark_crashed
 from rollbook.keeper.main import Keeper
-from rollbook.keeper.places import Lock, place_name
+from rollbook.keeper.own_files import Lock, place_name
 from rollbook.manifest import ManifestLock
 from rollbook.protocols import Row, RunInfo
 

@@ -19,7 +19,7 @@ from rollbook.keeper import household as household_module
 from rollbook.keeper.household import MODE_VARIABLE, Household, household, may_share
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.main import Keeper
-from rollbook.keeper.many import ManyRuns
+from rollbook.keeper.many_runs import ManyRuns
 from rollbook.remote import begin
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")

@@ -10,7 +10,7 @@ import pytest
 from rollbook.journal import format as layout
 from rollbook.keeper import durable as durable_room
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.positions import Positions
+from rollbook.keeper.writer_progress import Positions
 from rollbook.keeper.writers import KnownWriter, Writers
 
 

@@ -43,7 +43,7 @@ def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
     start: Start, keeper: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 1.2)
-    monkeypatch.setattr("rollbook.run.life.FINISH_SECONDS", 2.0)
+    monkeypatch.setattr("rollbook.run.start_and_finish.FINISH_SECONDS", 2.0)
     run = start(sinks=[Broken()], keeper=keeper)
     for i in range(100):
         run.log({"x": 1.0}, env_step=i)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rollbook.foreign import is_foreign, tolerating
-from rollbook.keeper.places import keeper_folder
+from rollbook.keeper.own_files import keeper_folder
 
 __all__ = ["Ballast"]
 

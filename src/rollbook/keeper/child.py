@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
-from rollbook.keeper.places import keeper_folder
+from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

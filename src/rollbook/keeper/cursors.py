@@ -10,7 +10,7 @@ import os
 
 from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign
-from rollbook.keeper.places import keeper_folder
+from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ import sys
 from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import boot_id, host_name
-from rollbook.keeper.places import keeper_folder
-from rollbook.keeper.positions import Positions
+from rollbook.keeper.own_files import keeper_folder
+from rollbook.keeper.writer_progress import Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from rollbook.keeper.positions import JournalFile
+    from rollbook.keeper.writer_progress import JournalFile
     from rollbook.keeper.writers import KnownWriter
 
 __all__ = ["Durable"]

@@ -15,7 +15,7 @@ from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import is_alive, same_place
 from rollbook.keeper.household import household, may_share
-from rollbook.keeper.places import Lock, keeper_folder, state_path
+from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import host_name, identity, same_place
 from rollbook.keeper.ballast import Ballast
+from rollbook.keeper.dead_writers import mark_crashed, tell_of_the_dead
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.ending import mark_crashed, tell_of_the_dead
 from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.launch import closed_writers
-from rollbook.keeper.places import Lock, keeper_folder, state_path, sweep, troubles_path
+from rollbook.keeper.own_files import Lock, keeper_folder, state_path, sweep, troubles_path
 from rollbook.keeper.plan import Plan
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing

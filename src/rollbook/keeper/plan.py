@@ -7,7 +7,7 @@ import os
 from rollbook import manifest
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
-from rollbook.keeper.places import keeper_folder
+from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     _allow_many_files()
 
     if many:
-        from rollbook.keeper.many import main as look_after_many
+        from rollbook.keeper.many_runs import main as look_after_many
 
         look_after_many(folder)
     from rollbook.keeper.main import Keeper

@@ -7,7 +7,7 @@ import os
 
 from rollbook.files import read_json
 from rollbook.keeper.child import Child
-from rollbook.keeper.places import keeper_folder
+from rollbook.keeper.own_files import keeper_folder
 from rollbook.remote import origin_of
 
 TYPE_CHECKING = False

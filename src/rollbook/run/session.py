@@ -39,11 +39,11 @@ from rollbook.run.arguments import (
 )
 from rollbook.run.current import end_former, interactive, opened
 from rollbook.run.joining import elder, own_rank, rendezvous
-from rollbook.run.life import start
 from rollbook.run.placing import asked_place, check_place, place_to_go_on, settle_place
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
+from rollbook.run.start_and_finish import start
 from rollbook.run.whereabouts import whereabouts
 from rollbook.sinks import DEFAULT
 

@@ -163,7 +163,7 @@ def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
 def _local_sinks(run: Run, sinks: list[Any]) -> object:
     if not sinks:
         return None
-    from rollbook.keeper.local import LocalSinks
+    from rollbook.keeper.local_sinks import LocalSinks
 
     def say(cause: str, words: str) -> None:
         run.count(cause.replace(":", "_"), message=words)
