@@ -12,6 +12,9 @@ from rollbook.keeper import child
 from rollbook.run import ticker
 from sealing_forks import VARIABLE, forking, started_server
 
+# Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 try:
     import hypothesis
 except ImportError:  # the environments of the frameworks run some of these tests without it
