@@ -21,7 +21,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, long_series, reading, samples, scale
+from benchmarks import datasets, episodes, harness, long_series, reading, samples, scale, sealing
 from benchmarks.loggers import MODULES
 from benchmarks.rows import ROWS, Context, Line
 
@@ -30,8 +30,9 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"19": reading.row_19, "20": reading.row_20}
-TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "L": long_series.rows, "S": samples.rows}
-"""Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, a
+TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "K": sealing.rows, "L": long_series.rows}
+TABLE |= {"S": samples.rows}
+"""Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, sealing, a
 long series, samples."""
 
 

@@ -167,8 +167,10 @@ class SealedRanges:
 def inside(seqs: NDArray, ranges: list[tuple[int, int]]) -> NDArray:
     """Which numbers lie in one of the ranges."""
     mask = np.zeros(len(seqs), dtype=bool)
-    for first, last in ranges:
-        mask |= (seqs >= first) & (seqs <= last)
+    low, high = (int(seqs.min()), int(seqs.max())) if len(seqs) else (0, -1)
+    for first, last in ranges:  # of a long run thousands, nearly all of rows before these
+        if first <= high and last >= low:
+            mask |= (seqs >= first) & (seqs <= last)
     return mask
 
 
