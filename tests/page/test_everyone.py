@@ -12,6 +12,7 @@ import rollbook
 AXE = Path(__file__).parents[2] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 PLACES = [
     "runs",
+    "runs?draw=ends",
     "run/{run}",
     "compare",
     "episodes?run={run}",
