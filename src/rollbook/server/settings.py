@@ -39,7 +39,7 @@ class Limits:
     at_work: int = 6
     waiting: int = 200
     sockets: int = 64
-    open_books: int = 256
+    open_books: int = 1_024
     cache_bytes: int = 64 << 20
     group_bytes: int = 192 << 20
 
