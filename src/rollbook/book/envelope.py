@@ -63,9 +63,9 @@ def envelope(
     low = -np.inf if start is None else start * scale
     high = np.inf if stop is None else stop * scale
     read: list[Buckets | tuple[NDArray, NDArray]] = []
-    held = 0
+    held, in_sight = 0, sum(_rows_in_sight(piece, axis, low, high) for piece in mine)
     for piece in mine:
-        for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high):
+        for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high, in_sight):
             if not isinstance(bucket, Buckets):
                 held += len(bucket[0])
                 if held > _RAW_ROWS:  # more than is to be held at once
@@ -179,6 +179,7 @@ def _buckets(
     points: int,
     low: float,
     high: float,
+    in_sight: float,
 ) -> Iterator[Buckets | tuple[NDArray, NDArray]]:
     """The rows of one piece: as buckets where there are many, else (x, values) as they are."""
     whole = counts(piece, run)
@@ -188,7 +189,7 @@ def _buckets(
         pyramid = _pyramid(piece, run)
         column = piece.column_of(key)
         if pyramid is not None and axis in pyramid.axes and column in pyramid.keys:
-            buckets = _from_pyramid(piece, pyramid, column, axis, points, low, high)
+            buckets = _from_pyramid(pyramid, column, axis, points, low, high, in_sight)
             if buckets is not None:
                 yield from buckets
                 return
@@ -248,23 +249,36 @@ def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
         return None
 
 
+def _rows_in_sight(piece: Piece, axis: str, low: float, high: float) -> float:
+    """How many rows of a piece lie in a range of the axis, about."""
+    if piece.part is None:
+        return piece.rows
+    rows = 0.0
+    for number, size in enumerate(piece.part.row_groups):
+        known = piece.part.column_range(axis, number)
+        if known is None or known[0] >= known[1]:
+            rows += size
+        elif known[1] >= low and known[0] < high:
+            rows += size * min(1.0, (min(known[1], high) - max(known[0], low)) / (known[1] - known[0]))
+    return rows
+
+
 def _from_pyramid(
-    piece: Piece, pyramid: Pyramid, column: str, axis: str, points: int, low: float, high: float
+    pyramid: Pyramid, column: str, axis: str, points: int, low: float, high: float, in_sight: float
 ) -> list[Buckets] | None:
-    """Buckets of a level, or None where reading the rows is as cheap, or the axis goes back and forth."""
+    """Buckets of a level, or None where reading the rows is as cheap, or the axis goes back and forth.
+
+    `in_sight` is the number of rows of all pieces: a series may lie in many parts, each of which has few.
+    """
+    if in_sight <= _RAW_ROWS:
+        return None
     try:
         first, last = pyramid.ranges(axis)
         seen = np.flatnonzero((last >= low) & (first < high))
-        first, last = first[seen].astype(np.float64), last[seen].astype(np.float64)
-        inside = (np.minimum(last, high) - np.maximum(first, low)) / np.maximum(last - first, 1.0)
-        shares = np.where(last > first, np.minimum(inside, 1.0), 1.0)
-        rows = float(np.sum(shares * np.array(pyramid.rows)[seen]))
-        if rows <= _RAW_ROWS:
-            return None
         level = 0
-        while level + 1 < pyramid.levels() and rows / bucket_rows(level + 1) >= _BUCKETS_A_POINT * points:
+        while level + 1 < pyramid.levels() and in_sight / bucket_rows(level + 1) >= _BUCKETS_A_POINT * points:
             level += 1
-        if rows / bucket_rows(level) < points:
+        if in_sight / bucket_rows(level) < points:
             return None
         places, cells = pyramid.read([axis, column], level, seen.tolist())
     except (OSError, Damaged, ValueError, IndexError):
