@@ -124,7 +124,7 @@ def test_every_chart_of_the_registry_can_be_chosen_and_stands_in_the_link(
     page.tab.get_by_role("menuitemradio", name="last values").click()
     values = page.tab.locator(".plotarea.ends").first.locator("button")
     values.first.wait_for()
-    assert "draw=ends" in page.tab.url
+    page.tab.wait_for_function("() => location.hash.includes('draw=ends')")
     page.settled()
     assert values.count() == 2  # a dot a group, the better one first
     numbers = [float(text) for text in values.locator("b").all_inner_texts()]

@@ -1,6 +1,7 @@
 /** What stands where there is nothing to show: empty, refused, on its way. */
 
 import type { ComponentChildren } from "preact";
+import { connection } from "../state/live.ts";
 import type { Refusal } from "../state/source.ts";
 import { Icon } from "./Icon.tsx";
 
@@ -47,16 +48,29 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
-/** One of value, error, wait, in that order of what can be shown. */
+/** Whether the banner under the head says it already: the server is away. */
+export const isInBanner = (error: Refusal | null): boolean =>
+  error?.code === "offline" && connection.value.state === "closed" && connection.value.heard > 0;
+
+export function Later({ what }: { what: string }) {
+  return (
+    <div class="empty" role="status">
+      <span class="soft">As soon as the server answers, {what} will stand here.</span>
+    </div>
+  );
+}
+
+/** One of value, error, wait, in that order of what can be shown. That the server is away stands in the banner, once. */
 export function Answered<T>({ of, what, children }: {
   of: { value: T | null; error: Refusal | null; slow: boolean; again: () => void };
   what: string;
   children: (value: T) => ComponentChildren;
 }) {
+  const away = isInBanner(of.error);
   return (
     <>
-      {of.error && <Failure error={of.error} again={of.again} />}
-      {of.value !== null ? children(of.value) : of.slow && !of.error ? <Waiting what={what} /> : null}
+      {of.error && !away && <Failure error={of.error} again={of.again} />}
+      {of.value !== null ? children(of.value) : away ? <Later what={what} /> : of.slow && !of.error ? <Waiting what={what} /> : null}
     </>
   );
 }

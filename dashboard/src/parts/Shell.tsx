@@ -14,7 +14,7 @@ import { Field } from "./Field.tsx";
 import { HelpSheet, showHelp } from "./HelpSheet.tsx";
 import { Icon } from "./Icon.tsx";
 import { Disconnected, Live, Passing } from "./Live.tsx";
-import { Failure } from "./Say.tsx";
+import { Failure, isInBanner, Later } from "./Say.tsx";
 
 const page = computed<PageId>(() => (isPage(address.value.page) ? address.value.page : "runs"));
 const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(null);
@@ -23,7 +23,7 @@ const alerts = signal(0);
 /** How long one may be away from a page before its alerts are counted again. */
 const ALERTS_EVERY = 30_000;
 /** The charts come first: to count alerts, every run is opened. */
-const ALERTS_AFTER = 2_000;
+const SLOWLY_AFTER = 2_000;
 
 function open(id: PageId): void {
   PAGES[id].load().then(
@@ -37,7 +37,7 @@ function open(id: PageId): void {
   );
 }
 
-function startAlerts(): () => void {
+function startSlowly(): () => void {
   let last = 0;
   const count = (): void => {
     if (Date.now() - last < ALERTS_EVERY) return;
@@ -46,9 +46,10 @@ function startAlerts(): () => void {
   };
   const stops = [watch("runs")];
   const first = setTimeout(() => {
+    for (const one of Object.values(PAGES)) void one.load().catch(() => undefined); // so that they open at once, also while the server is away
     count();
     stops.push(hear("runs", count));
-  }, ALERTS_AFTER);
+  }, SLOWLY_AFTER);
   return () => {
     clearTimeout(first);
     stops.forEach((stop) => stop());
@@ -59,8 +60,8 @@ void PAGES[page.peek()].load().catch(() => undefined); // its code comes while t
 
 export function Shell() {
   const id = page.value;
-  useEffect(() => open(id), [id]);
-  useEffect(() => startAlerts(), []);
+  useEffect(() => open(id), [id, reborn.value]);
+  useEffect(() => startSlowly(), []);
   useEffect(() => {
     source.hello().then((said) => { hello.value = said; }, (error: unknown) => { if (!hello.peek()) failed.value = refusal(error); });
   }, [reborn.value]);
@@ -69,6 +70,7 @@ export function Shell() {
     { keys: ["?"], what: "this sheet", act: showHelp },
     { keys: ["T"], what: "dark or light", act: toggleTheme },
   ]);
+  const away = isInBanner(failed.value);
   const View = loaded.value?.id === id ? loaded.value.view : null;
   return (
     <>
@@ -106,8 +108,8 @@ export function Shell() {
         </header>
         <Disconnected />
         <Passing />
-        {failed.value && <div class="pad"><Failure error={failed.value} again={() => { failed.value = null; open(id); }} /></div>}
-        {View ? <View /> : <main id="main" aria-busy="true" />}
+        {failed.value && !away && <div class="pad"><Failure error={failed.value} again={() => { failed.value = null; open(id); }} /></div>}
+        {View ? <View /> : <main id="main" aria-busy="true">{away && <Later what="the page" />}</main>}
       </div>
       <HelpSheet />
     </>

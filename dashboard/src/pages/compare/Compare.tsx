@@ -42,6 +42,7 @@ export function Compare() {
   const answer = useAnswer(of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null, () =>
     source.compare({ groups: chosen, key: of, statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm", ...(atStep.value === "" ? {} : { at: Number(atStep.value) }) }));
   const found = answer.value;
+  const asked = keys.error ? { ...answer, error: keys.error, again: keys.again } : answer;
   return (
     <>
       <Context page="compare">
@@ -60,7 +61,7 @@ export function Compare() {
         {ready.value && table.answer.value !== null && chosen.length < 1 ? (
           <Empty title="Nothing to compare is chosen"><p>Choose groups or runs by the squares of the table of runs, then press <kbd>c</kbd>.</p><a class="btn main" href={addressOf("runs")}>To the runs</a></Empty>
         ) : (
-          <Answered of={answer} what="the comparison">{(said) => <Shown found={said} groups={chosen} />}</Answered>
+          <Answered of={asked} what="the comparison">{(said) => <Shown found={said} groups={chosen} />}</Answered>
         )}
       </main>
     </>

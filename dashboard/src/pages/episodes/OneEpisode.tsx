@@ -95,7 +95,11 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
           </Empty>
         )}
       </div>
-      <div class="foot"><span>hover a trace to move the film</span><span class="grow" /><span class="hide-s"><kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step <kbd>[</kbd> <kbd>]</kbd> episode</span></div>
+      <div class="foot">
+        {film && found.traces.length > 0 && <span>hover a trace to move the film</span>}
+        <span class="grow" />
+        <span class="hide-s">{film?.kind === "video" && <><kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step </>}<kbd>[</kbd> <kbd>]</kbd> episode</span>
+      </div>
     </>
   );
 }
