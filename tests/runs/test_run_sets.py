@@ -227,8 +227,10 @@ def test_a_batch_is_what_each_key_alone_is(tmp_path: Path) -> None:
         for key in keys:
             alone = book.series(key, **asked)
             assert together[key].axis == alone.axis
-            for name in ("x", "mean", "min", "max", "count"):
+            for name in ("x", "min", "max", "count"):
                 assert np.array_equal(getattr(together[key], name), getattr(alone, name), equal_nan=True), (key, asked)
+            # Rows in several pieces may be added in another order.
+            assert np.allclose(together[key].mean, alone.mean, rtol=1e-12, equal_nan=True), (key, asked)
 
 
 def test_a_series_of_sealed_rows_is_what_its_table_says(tmp_path: Path) -> None:
