@@ -106,6 +106,14 @@ def test_a_member_without_the_key_is_named(client: TestClient, runs: list[str]) 
     assert entry["missing"] == runs
 
 
+def test_a_group_of_no_run_has_no_curve_and_spoils_nothing(client: TestClient, runs: list[str]) -> None:
+    nobody = {"name": "nobody", "runs": []}
+    ((entry, _),) = curves(client, groups=[nobody], keys=["train/return"])
+    assert entry["kind"] == "none"
+    both = curves(client, groups=[nobody, groups_of(runs)[0]], keys=["train/return"], points=50)
+    assert [(entry["group"], entry["kind"]) for entry, _ in both] == [("nobody", "none"), ("low", "curve")]
+
+
 def test_two_groups_of_one_name_are_refused(client: TestClient, runs: list[str]) -> None:
     twice = [{"name": "g", "runs": runs[:1]}, {"name": "g", "runs": runs[1:]}]
     assert client.post("/api/curves", json={"groups": twice, "keys": ["train/return"]}).status_code == 400

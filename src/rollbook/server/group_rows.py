@@ -54,6 +54,8 @@ def rows_of_runs(
       stamps: of each run, by its folder.
       ahead: further keys that will be asked for: few runs are read once for several of them.
     """
+    if not rows:
+        return {}
     together = [key, *(other_key for other_key in ahead if other_key != key)][
         : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
     ]
