@@ -63,7 +63,7 @@ bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into b
 
 # Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
 frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)
-	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 12 -- -m core -q --disable-warnings
+	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 14 -- -m core -q --disable-warnings
 
 test-frameworks:  ## all tests in the real frameworks, each group of pins in an environment under .venvs
 	$(PYTHON) scripts/framework_env.py --test $(ARGS)
