@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
-WORKERS ?= 2
+WORKERS ?= 3
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
@@ -34,8 +34,8 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
-	$(BIN)/python -m pytest -n $(WORKERS) tests/server/test_contract.py
-	$(BIN)/python -m pytest -n $(WORKERS) -m page tests/page $(ARGS)
+	$(BIN)/python -m pytest -n 2 tests/server/test_contract.py
+	$(BIN)/python -m pytest -n 2 -m page tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
 test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)
@@ -55,7 +55,7 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not frameworks and not page and not long" $(ARGS)
 
 test-long: $(VENV)/.has-dev  ## the rules of crashes, interrupts and numbers over many more cases
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile long \
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile long \
 		-m "(long or hypothesis) and not frameworks and not page" $(ARGS)
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
