@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from rollbook.keeper import child
-from rollbook.run import ticker
+from rollbook.run import start_and_finish, ticker
 from sealing_forks import VARIABLE, forking, started_server
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
@@ -46,8 +46,9 @@ def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_row_comes_by_itself() -> Iterator[None]:
-    """A run writes down its own cost when it has lasted a second: on a slow machine that would be a row more here."""
+def _slow_machines_change_nothing() -> Iterator[None]:
+    """A run writes down its own cost when it has lasted a second, and finish() leaves the keeper alone after ten."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ticker, "FIRST_COST_SECONDS", math.inf)
+        patch.setattr(start_and_finish, "FINISH_SECONDS", 60.0)
         yield

@@ -9,6 +9,8 @@ import re
 import sys
 from pathlib import Path
 
+from rollbook.run import start_and_finish
+
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -23,6 +25,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
 
 
 if __name__ == "__main__":
+    start_and_finish.FINISH_SECONDS = 60.0  # what a page reads is sealed, on a slow machine too
     page = Path(sys.argv[1])
     namespace: dict[str, object] = {"__name__": "__main__"}
     for line, code in blocks(page.read_text(encoding="utf-8")):

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,9 @@ def test_the_code_and_the_packages_belong_to_the_life_that_ran_them(start: Start
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
     monkeypatch.setattr("rollbook.capture.origin.provenance.collect", lambda cwd: dict(found))
     run = start()
-    run._parts.ticker.tick()
+    until = time.monotonic() + 60
+    while "git" not in run.book.info and time.monotonic() < until:  # the run's own thread writes it down
+        time.sleep(0.01)
     assert run.book.info["git"] == {"commit": "one"}  # a life that is killed has said it, too
     run.finish()
     found["git"], found["packages"] = {"commit": "two"}, {"torch": "2", "numpy": "2"}
