@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -177,3 +180,19 @@ def test_who_comes_late_to_many_rows_is_given_a_few_of_each_chunk_or_the_newest(
     assert values("x", newest=True) == [14_999.0]
     assert values("y", newest=True)[-1] == 19.0
     assert values("rare", newest=True) == [1.0]
+
+
+def test_the_newest_row_of_each_writer_is_given_where_a_part_holds_those_of_several(tmp_path: Path) -> None:
+    program = "import os, rollbook; rollbook.attach(os.environ['RUN']).log({'x': 2.0}, env_step=2)"
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for step in range(30):
+            run.log({"x": 1.0}, env_step=step)
+        subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "RUN": str(run.folder)})
+        for step in range(30):
+            run.log({"x": 3.0}, env_step=step)
+    seal_room.seal(run.folder, final=True)
+    store = SealedRows(run.folder)
+    assert len(store.lanes()) == 2
+    for writer, value in ((run.writer.id, 3.0), *((other, 2.0) for other in store.lanes() if other != run.writer.id)):
+        rows = store.rows(writer, 0, 0, 2**40, frozenset({"metrics"}), newest=True)
+        assert [row.values["x"] for row in rows if "x" in row.values][-1:] == [value], writer
