@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from rollbook import aliases
 from rollbook.protocols import Alert, Row, RunInfo
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["KeyedRule", "Last", "evidence_of", "meaning", "median", "place"]
 
 
-class KeyedRule:
+class KeyedRule(ABC):
     """A rule that looks at the values of some keys, each on its own. Subclasses answer `take`.
 
     Args:
@@ -55,9 +57,9 @@ class KeyedRule:
             self._troubled.discard(key)
         return False
 
+    @abstractmethod
     def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
         """One value of a key that is looked at."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it looks for")
 
 
 def meaning(key: str) -> str:
