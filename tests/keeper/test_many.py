@@ -15,11 +15,11 @@ import pytest
 from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.keeper import child as child_module
-from rollbook.keeper import household as household_module
-from rollbook.keeper.household import MODE_VARIABLE, Household, household, may_share
+from rollbook.keeper import shared_keeper_files as household_module
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.many_runs import ManyRuns
+from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
 from rollbook.remote import begin
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")

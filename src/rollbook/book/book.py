@@ -24,22 +24,22 @@ import pyarrow as pa
 
 from rollbook.book.batch import batch
 from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_best
-from rollbook.book.context import Context
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
-from rollbook.book.last_words import summary_of
 from rollbook.book.latest import Latest, latest_values
 from rollbook.book.metrics import all_keys, identity
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.read_context import Context
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
+from rollbook.book.summary import summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.journal.reader import JournalReader

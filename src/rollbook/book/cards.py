@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.book.asked import ChartTables
+from rollbook.book.table_protocols import ChartTables
 from rollbook.plots.cards import card, grid, spark
 
 __all__ = ["book_card"]

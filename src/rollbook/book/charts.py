@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.book.asked import ChartTables
 from rollbook.book.series import Series
 from rollbook.book.table_charts import episodes, histograms, marks_along, novelty, rewards, stages, timeline
+from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, UnknownOption, did_you_mean
 from rollbook.plots import Line, Panel, Picture, Trace, draw
 from rollbook.plots._registry import chart_named, options_of

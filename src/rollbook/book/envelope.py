@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from rollbook.array_types import NDArray
-from rollbook.book.context import Context, counts
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import Damaged

@@ -23,7 +23,7 @@ from rollbook.storage.columns import plain_rows, rows_equal, take_table, to_nump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.asked import EpisodeTables
+    from rollbook.book.table_protocols import EpisodeTables
 
 __all__ = ["CHOICES", "Episode", "find_episode"]
 

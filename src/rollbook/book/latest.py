@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Context
 from rollbook.storage.columns import take_table, to_numpy
 
 __all__ = ["Latest", "latest_values"]

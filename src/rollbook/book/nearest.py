@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.array_types import NDArray
-from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, strings, take_table, to_numpy

@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from rollbook import aliases, manifest
 from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint
-from rollbook.book.context import Context, counts
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Piece, Pieces, RunFiles
+from rollbook.book.read_context import Context, counts
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rollbook.book.context import Context, counts
 from rollbook.book.metrics import IDENTITY
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Context, counts
 from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.storage.columns import common_type, from_numpy, to_numpy
 from rollbook.storage.layout import CONSTANTS, RESERVED, value_name

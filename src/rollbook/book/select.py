@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from rollbook.array_types import NDArray
 from rollbook.book.axis import OtherHosts, in_order, place
-from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, all_keys, joined, wide_metrics
 from rollbook.book.pieces import Pieces
+from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.storage.columns import cast, from_numpy, take_table, to_numpy
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.array_types import Floats, NDArray
-from rollbook.book.asked import ChartTables
 from rollbook.book.stages import own_seconds
+from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
 from rollbook.storage.columns import to_numpy

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from rollbook.array_types import NDArray
 from rollbook.book.axis import in_order
-from rollbook.book.context import Context
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Context
 from rollbook.describe import histogram_of
 from rollbook.storage.columns import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.storage.history import Attempts, History

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rollbook.book.asked import ChartTables
 from rollbook.book.table_charts import column, moments
+from rollbook.book.table_protocols import ChartTables
 
 __all__ = ["write_trace"]
 

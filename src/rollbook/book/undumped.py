@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.book import Book
-from rollbook.book.context import Context
 from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.pieces import Pieces
+from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.layout import value_name

@@ -12,7 +12,7 @@ from rollbook.errors import UnknownKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.asked import EpisodeTables
+    from rollbook.book.table_protocols import EpisodeTables
 
 __all__ = ["media_file", "video_of_episode"]
 

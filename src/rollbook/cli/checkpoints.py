@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument
-from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_rows, remark
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import clean, print_arrow, print_rows, remark
 
 

@@ -8,7 +8,7 @@ import click
 
 from rollbook.aliases import SCORES
 from rollbook.cli.find import dir_option, format_options, runs_below
-from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_runs
-from rollbook.cli.fitted import has_colours, terminal_width
+from rollbook.cli.fitted_table import has_colours, terminal_width
 from rollbook.cli.output import clean, remark
 
 _LINES_OF_TEXT = 22

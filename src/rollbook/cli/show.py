@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument
-from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, cell, clean, number, remark, seconds
 from rollbook.files import read_json
 from rollbook.tables import TABLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument
-from rollbook.cli.fitted import print_fitted, terminal_width
+from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_arrow, remark
 
 TYPE_CHECKING = False

@@ -6,7 +6,6 @@ gather what it needs; tables, plots, reports and the page show what it says and 
 
 from __future__ import annotations
 
-from rollbook.compare.apart import Parted
 from rollbook.compare.associations import Association, association
 from rollbook.compare.comparing import compare
 from rollbook.compare.comparison import Comparison
@@ -14,6 +13,7 @@ from rollbook.compare.curve_groups import Curves
 from rollbook.compare.drawing_curves import curves, refined_curves
 from rollbook.compare.grid import shared_grid
 from rollbook.compare.group_curve import GroupCurve, Line
+from rollbook.compare.parting import Parted
 from rollbook.compare.plans import plan_data
 from rollbook.compare.reached import Reached
 from rollbook.compare.scores import Entry, Group, Pair

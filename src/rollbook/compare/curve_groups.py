@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.compare.apart import Parted, parted
 from rollbook.compare.group_curve import Floats, GroupCurve
+from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
 from rollbook.errors import BadInput, UnknownOption
 

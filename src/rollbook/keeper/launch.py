@@ -14,8 +14,8 @@ import time
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
 from rollbook.journal.liveness import is_alive, same_place
-from rollbook.keeper.household import household, may_share
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
+from rollbook.keeper.shared_keeper_files import household, may_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import time
 from heapq import heappop, heappush
 
 from rollbook.capture.host import probes
-from rollbook.keeper.household import Household
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.sealing import Sealing
+from rollbook.keeper.shared_keeper_files import Household
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.book.book import Book
-from rollbook.book.last_words import all_marks
+from rollbook.book.summary import all_marks
 from rollbook.files import read_json
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.layout import data_folder

@@ -98,7 +98,7 @@ class ForeignRows:
         known = self._places.get(source)
         if known is not None:
             return known, None
-        from rollbook.book.last_words import all_marks
+        from rollbook.book.summary import all_marks
 
         marks = [
             {**mark["payload"], **{name: mark[name] for name in ("writer", "lane", "seq")}}

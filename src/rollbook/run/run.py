@@ -17,11 +17,11 @@ from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.recovery import Turns
 from rollbook.remote import backlog
-from rollbook.run.parts import Parts
+from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.summary import SummaryWords
 from rollbook.run.troubles import Troubles
-from rollbook.run.watched import Watched
+from rollbook.run.watched_dict import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

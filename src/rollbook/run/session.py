@@ -37,9 +37,9 @@ from rollbook.run.arguments import (
     plan_of,
     program_name,
 )
+from rollbook.run.choosing_remote import asked_place, check_place, place_to_go_on, settle_place
 from rollbook.run.current import end_former, interactive, opened
 from rollbook.run.joining import elder, own_rank, rendezvous
-from rollbook.run.placing import asked_place, check_place, place_to_go_on, settle_place
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
@@ -460,7 +460,7 @@ def _summary_of(folder: str) -> dict[str, object]:
     if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
         return dict(fields["summary"])
     from rollbook.book.book import Book
-    from rollbook.book.last_words import summary_of
+    from rollbook.book.summary import summary_of
 
     try:
         return summary_of(Book(folder))

@@ -14,12 +14,12 @@ from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
 from rollbook.server.schemas.common import Alert, Media
 from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
-from rollbook.server.schemas.places import AlertsAnswer, AlertsAsk
+from rollbook.server.schemas.run_panels import AlertsAnswer, AlertsAsk
 from rollbook.server.series import check_range, started
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "alerts_of", "media_of", "media_url"]
 

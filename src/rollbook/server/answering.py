@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from rollbook.server.endpoint import Download, Endpoint, Streamed
-from rollbook.server.hall import Hall
 from rollbook.server.refusals import STATUS, Refused, body_of, words_of
 from rollbook.server.schemas.common import Answer
+from rollbook.server.shared_state import Hall
 
 __all__ = ["EDIT_HEADER", "Workers", "answer_with", "plain_json", "refusal"]
 

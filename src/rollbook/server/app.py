@@ -11,12 +11,12 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from rollbook.server.answering import Workers, answer_with, refusal
 from rollbook.server.built_page import BuiltPage
 from rollbook.server.guard import Guard
-from rollbook.server.hall import Hall
 from rollbook.server.live import Live
 from rollbook.server.openapi import document
 from rollbook.server.refusals import Refused
 from rollbook.server.routes import ENDPOINTS
 from rollbook.server.settings import Settings
+from rollbook.server.shared_state import Hall
 
 __all__ = ["make_app"]
 

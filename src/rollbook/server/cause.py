@@ -12,13 +12,12 @@ import numpy.typing as npt
 from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.alerts import alerts_of, media_of
-from rollbook.server.around import Around
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.episodes import with_outcome
-from rollbook.server.hall import Hall
 from rollbook.server.logs import lines_near, log_files
+from rollbook.server.metrics_around import Around
 from rollbook.server.rows import (
     axis_values,
     default_axis,
@@ -29,7 +28,7 @@ from rollbook.server.rows import (
     table_of,
 )
 from rollbook.server.samples import near_samples
-from rollbook.server.schemas.points import (
+from rollbook.server.schemas.causes import (
     CauseAnswer,
     CauseAsk,
     Checkpoints,
@@ -41,6 +40,7 @@ from rollbook.server.schemas.points import (
     TimingsAt,
 )
 from rollbook.server.series import started
+from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "cause"]

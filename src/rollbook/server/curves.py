@@ -17,11 +17,11 @@ from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.group_rows import rows_of_runs
-from rollbook.server.hall import Hall
 from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import CurveEntry, CurvesAsk, EntryError, Group
 from rollbook.server.series import check_points, check_range, version_of
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDED_BADLY", "ENDPOINTS", "gathered", "group_curves", "refined"]
 

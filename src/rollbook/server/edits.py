@@ -6,9 +6,9 @@ from rollbook import manifest
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.places import EditAnswer, EditAsk, LeftOut
+from rollbook.server.schemas.run_panels import EditAnswer, EditAsk, LeftOut
+from rollbook.server.shared_state import Hall
 from rollbook.server.table_of_runs import table_row
 
 __all__ = ["ENDPOINTS"]

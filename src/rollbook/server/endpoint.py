@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rollbook.server.hall import Hall
 from rollbook.server.schemas.common import Ask
+from rollbook.server.shared_state import Hall
 
 __all__ = ["Download", "Endpoint", "Streamed"]
 

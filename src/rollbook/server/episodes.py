@@ -16,11 +16,10 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, plain, rows_of
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
-from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, in_time, order_by, place_of, quoted, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, clocks_of, default_axis, numbers, shown_rows
-from rollbook.server.schemas.points import (
+from rollbook.server.schemas.causes import (
     EpisodeAnswer,
     EpisodeAsk,
     EpisodesAnswer,
@@ -35,6 +34,7 @@ from rollbook.server.schemas.points import (
     TracesEntry,
 )
 from rollbook.server.series import check_points, started
+from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import strings
 
 __all__ = ["ENDPOINTS", "shown_ids", "with_outcome"]

@@ -10,9 +10,9 @@ from rollbook.errors import BadInput, RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import in_seconds
 from rollbook.server.endpoint import Endpoint, Streamed
-from rollbook.server.hall import Hall
 from rollbook.server.schemas.curves import CsvAsk
 from rollbook.server.series import check_range, started
+from rollbook.server.shared_state import Hall
 from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS"]

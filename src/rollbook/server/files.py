@@ -12,13 +12,13 @@ from rollbook.errors import UnknownKey
 from rollbook.server.alerts import media_of
 from rollbook.server.cells import cells_of, columns_of, plain
 from rollbook.server.endpoint import Download, Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, in_time, quoted, with_tables
 from rollbook.server.one_run import changes
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, default_axis, seconds_column, shown_rows, table_of
+from rollbook.server.schemas.causes import TextLine
 from rollbook.server.schemas.common import TablePage
-from rollbook.server.schemas.places import (
+from rollbook.server.schemas.run_panels import (
     ConfigAnswer,
     ConfigAttempt,
     FileAsk,
@@ -30,9 +30,9 @@ from rollbook.server.schemas.places import (
     TextAnswer,
     TextAsk,
 )
-from rollbook.server.schemas.points import TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
+from rollbook.server.shared_state import Hall
 from rollbook.storage.layout import table_names
 from rollbook.tables import TABLES
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
-from rollbook.server.hall import Hall
 from rollbook.server.series import axis_name, started
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ROWS_A_RUN", "RowsOfRun", "rows_of_runs"]
 

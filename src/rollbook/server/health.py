@@ -9,11 +9,11 @@ from rollbook.health import DEFAULT, FALSE_ALARMS, summary
 from rollbook.server.alerts import alerts_of
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.keys import contents
 from rollbook.server.rows import default_axis
-from rollbook.server.schemas.places import HealthAnswer, QuietRule
+from rollbook.server.schemas.run_panels import HealthAnswer, QuietRule
 from rollbook.server.schemas.runs import RunAsk
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS"]
 

@@ -10,8 +10,8 @@ from rollbook.errors import RollbookError
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.schemas.runs import Axis, Key, KeysAnswer, KeysAsk
+from rollbook.server.shared_state import Hall
 from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS", "contents"]

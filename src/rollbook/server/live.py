@@ -20,10 +20,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from rollbook.server.boards import boards_stamp
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
-from rollbook.server.hall import Hall
 from rollbook.server.logs import log_path, new_lines
 from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
+from rollbook.server.shared_state import Hall
 
 __all__ = ["Live", "Ping", "Watch"]
 

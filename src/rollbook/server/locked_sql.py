@@ -24,10 +24,10 @@ from rollbook.book.expressions import nodes_of
 from rollbook.book.scan import Scan, literal, quoted, scan_of
 from rollbook.errors import BadInput, Damaged, did_you_mean
 from rollbook.server.catalogue import RunRow
-from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort
 from rollbook.server.settings import Limits
+from rollbook.server.shared_state import Hall
 
 __all__ = ["Locked", "in_time", "order_by", "place_of", "quoted", "with_tables"]
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.places import LogAnswer, LogAsk, LogFile, LogsAnswer
-from rollbook.server.schemas.points import LogLine
+from rollbook.server.schemas.causes import LogLine
+from rollbook.server.schemas.run_panels import LogAnswer, LogAsk, LogFile, LogsAnswer
 from rollbook.server.schemas.runs import RunAsk
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "lines_near", "log_files", "log_path", "new_lines"]
 

@@ -10,9 +10,9 @@ from rollbook.book.book import Book
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of, flat
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.keys import contents
 from rollbook.server.schemas.runs import Attempt, Change, RunAnswer, RunAsk
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "attempts_of", "one_run", "resume_line"]
 

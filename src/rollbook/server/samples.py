@@ -14,7 +14,6 @@ from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, order_by, quoted, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import (
@@ -27,7 +26,7 @@ from rollbook.server.rows import (
     seconds_column,
     shown_rows,
 )
-from rollbook.server.schemas.points import (
+from rollbook.server.schemas.causes import (
     GroupAnswer,
     HistoryAnswer,
     HistoryGroup,
@@ -48,6 +47,7 @@ from rollbook.server.schemas.points import (
     UnusedAsk,
 )
 from rollbook.server.series import check_points, started
+from rollbook.server.shared_state import Hall
 from rollbook.storage.layout import table_names
 
 __all__ = ["ENDPOINTS", "asked", "near_samples"]

@@ -17,10 +17,10 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
-from rollbook.server.hall import Hall
 from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesEntry
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
 

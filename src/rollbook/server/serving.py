@@ -17,8 +17,8 @@ import uvicorn
 
 from rollbook.errors import RollbookError
 from rollbook.server.app import make_app
-from rollbook.server.hall import Hall
 from rollbook.server.settings import Settings, is_loopback
+from rollbook.server.shared_state import Hall
 
 __all__ = ["Listening", "address_of", "listen", "prepared"]
 

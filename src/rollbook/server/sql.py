@@ -9,11 +9,11 @@ from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, in_seconds, plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import table_of
-from rollbook.server.schemas.places import SqlAnswer, SqlAsk
+from rollbook.server.schemas.run_panels import SqlAnswer, SqlAsk
+from rollbook.server.shared_state import Hall
 from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS"]

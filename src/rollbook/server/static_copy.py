@@ -35,11 +35,8 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Streamed
 from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.guard import content_policy
-from rollbook.server.hall import Hall
 from rollbook.server.readers import stamp_of
-from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
-from rollbook.server.schemas.places import CompareAsk, DiffAsk, LogAsk, MediaAsk, TextAsk
-from rollbook.server.schemas.points import (
+from rollbook.server.schemas.causes import (
     EpisodeAsk,
     EpisodesAsk,
     SamplesAsk,
@@ -48,8 +45,11 @@ from rollbook.server.schemas.points import (
     TimingsAsk,
     TracesAsk,
 )
+from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
+from rollbook.server.schemas.run_panels import CompareAsk, DiffAsk, LogAsk, MediaAsk, TextAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.settings import Limits, Settings
+from rollbook.server.shared_state import Hall
 
 __all__ = ["POINTS", "export"]
 

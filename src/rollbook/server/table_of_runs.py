@@ -34,7 +34,6 @@ from rollbook.server.columns import (
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.facts import Facts
 from rollbook.server.group_numbers import centre_of, group_cell
-from rollbook.server.hall import Hall
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.runs import (
     ColumnsAnswer,
@@ -48,6 +47,7 @@ from rollbook.server.schemas.runs import (
     RunsAsk,
     TableRow,
 )
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "auto_columns", "groups_of", "hello", "table_of_runs", "table_row"]
 

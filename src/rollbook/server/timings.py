@@ -13,11 +13,10 @@ from rollbook.book.stages import own_seconds
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.hall import Hall
 from rollbook.server.locked_sql import Locked, place_of, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, default_axis, seconds_column
-from rollbook.server.schemas.points import (
+from rollbook.server.schemas.causes import (
     CostAnswer,
     Span,
     StageRow,
@@ -30,6 +29,7 @@ from rollbook.server.schemas.points import (
 )
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import check_points, check_range, started
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS"]
 

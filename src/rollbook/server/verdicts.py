@@ -17,11 +17,10 @@ from rollbook.server.columns import common, flat
 from rollbook.server.curves import ENDED_BADLY, gathered, refined
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.group_rows import rows_of_runs
-from rollbook.server.hall import Hall
 from rollbook.server.readers import stamp_of
 from rollbook.server.rows import default_axis
 from rollbook.server.schemas.curves import CurvesAsk
-from rollbook.server.schemas.places import (
+from rollbook.server.schemas.run_panels import (
     CompareAnswer,
     CompareAsk,
     CompareGroup,
@@ -38,6 +37,7 @@ from rollbook.server.schemas.places import (
     SeedValue,
     StoredPlan,
 )
+from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "compared"]
 

@@ -14,7 +14,7 @@ from rollbook.storage.columns import plain_text, take_table, to_numpy
 from rollbook.storage.encode import write_part
 from rollbook.storage.layout import PartName
 from rollbook.storage.parts import Part
-from rollbook.storage.places.covers import Cover
+from rollbook.storage.places.row_ranges import Cover
 
 __all__ = ["cut_part"]
 

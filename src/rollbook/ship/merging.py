@@ -17,7 +17,7 @@ from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.layout import PartName
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Commits, LocalFile, Manifest
-from rollbook.storage.places.covers import Cover
+from rollbook.storage.places.row_ranges import Cover
 from rollbook.storage.places.steps import Away, List, Steps, Unknown
 
 __all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]

@@ -16,7 +16,7 @@ from rollbook.ship.pages import page_of
 from rollbook.ship.snapshot import Snapshots
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Manifest, NotShipped
-from rollbook.storage.places.covers import are_inside, held_by
+from rollbook.storage.places.row_ranges import are_inside, held_by
 from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
 from rollbook.storage.places.views import check_file, laid_out, page_and_manifests
 

@@ -22,7 +22,7 @@ from rollbook.journal.files import names_in, parse_name
 from rollbook.journal.segments import Segment
 from rollbook.storage.layout import PartName, own_files, read_metadata
 from rollbook.storage.places.commit import Local, LocalFile, Named
-from rollbook.storage.places.covers import Cover
+from rollbook.storage.places.row_ranges import Cover
 from rollbook.storage.places.steps import LookAgain
 
 __all__ = ["Snapshots", "another_name"]

@@ -52,10 +52,10 @@ from rollbook.stats.draws import run_counts, seed_counts
 from rollbook.stats.evidence import DECIDES, e_process
 from rollbook.stats.intervals import DECISIONS, Decision, Interval, complete_seeds, decide, interval, pointwise
 from rollbook.stats.iqm_bootstrap import IqmReplicates, RefinedIqm, iqm_of_counts, refined_iqm
+from rollbook.stats.multiple_comparisons import holm, step_down_tasks
 from rollbook.stats.reference_scores import ATARI, D4RL, REFERENCES, Reference
 from rollbook.stats.replicates import jackknife, replicates
 from rollbook.stats.sample_size import power, power_table, seeds_for
-from rollbook.stats.several import holm, step_down_tasks
 from rollbook.stats.smooth import ema, rolling_mean, rolling_median, warm_up_average
 from rollbook.stats.two_samples import (
     TwoSampleTest,

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rollbook.stats._given import Floats
+from rollbook.stats._checked_input import Floats
 
 __all__ = ["nodes_and_weights"]
 

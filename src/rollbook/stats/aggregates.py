@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
+from rollbook.stats._checked_input import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
 from rollbook.stats._quadrature import nodes_and_weights
 
 __all__ = [

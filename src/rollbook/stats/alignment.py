@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Bools, Floats, Ints, choice, floats, vector
+from rollbook.stats._checked_input import Bools, Floats, Ints, choice, floats, vector
 
 __all__ = ["Aligned", "Series", "align", "common_grid", "overlap", "placed"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Bools, Floats, finite, level_of
+from rollbook.stats._checked_input import Bools, Floats, finite, level_of
 from rollbook.stats._special import ndtr, ndtri, stdtrit
 from rollbook.stats.draws import Counts
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice
+from rollbook.stats._checked_input import Floats, choice
 from rollbook.stats._quadrature import nodes_and_weights
 from rollbook.stats._special import ndtr, ndtri
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, finite, level_of
+from rollbook.stats._checked_input import Floats, finite, level_of
 from rollbook.stats._special import bdtr, betaincinv, chdtri, ndtri, stdtrit
 from rollbook.stats.aggregates import iqm
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
-from rollbook.stats._given import Floats, choice, floats
+from rollbook.stats._checked_input import Floats, choice, floats
 from rollbook.stats.reference_scores import REFERENCES
 
 __all__ = ["anchors_of", "normalise"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice, level_of, seeds_by_tasks, vector
+from rollbook.stats._checked_input import Floats, choice, level_of, seeds_by_tasks, vector
 from rollbook.stats._special import stdtrit
 from rollbook.stats.aggregates import aggregate, placements
 from rollbook.stats.bands import Band, band

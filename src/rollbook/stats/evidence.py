@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rollbook.stats._given import Floats, vector
+from rollbook.stats._checked_input import Floats, vector
 
 __all__ = ["DECIDES", "e_process"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Bools, Floats, choice, floats, level_of, seeds_by_tasks
+from rollbook.stats._checked_input import Bools, Floats, choice, floats, level_of, seeds_by_tasks
 from rollbook.stats.aggregates import aggregate
 from rollbook.stats.bootstrap import bootstrap_t, expanded_percentile
 from rollbook.stats.closed_forms import (

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice, finite, level_of
+from rollbook.stats._checked_input import Floats, choice, finite, level_of
 from rollbook.stats.aggregates import iqm
 from rollbook.stats.bootstrap import expanded_percentile, percentile
 from rollbook.stats.draws import BLOCK, Counts, counts_of_block

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice
+from rollbook.stats._checked_input import Floats, choice
 from rollbook.stats.draws import Counts
 from rollbook.stats.iqm_bootstrap import iqm_of_counts
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, finite
+from rollbook.stats._checked_input import Floats, finite
 from rollbook.stats._quadrature import nodes_and_weights
 from rollbook.stats._special import gammaln, ndtr, stdtrit
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, floats
+from rollbook.stats._checked_input import Floats, floats
 
 __all__ = ["ema", "rolling_mean", "rolling_median", "warm_up_average"]
 

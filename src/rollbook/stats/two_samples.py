@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Bools, Floats, choice, vector
+from rollbook.stats._checked_input import Bools, Floats, choice, vector
 from rollbook.stats._special import ndtr, stdtr, stdtrit
 
 __all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch", "yuen"]

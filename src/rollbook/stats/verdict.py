@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, choice, vector
+from rollbook.stats._checked_input import Floats, choice, vector
 from rollbook.stats._special import ndtri, stdtr, stdtrit
 from rollbook.stats.boundaries import SPENDING, boundaries, nominal_levels
 from rollbook.stats.evidence import DECIDES, e_process

@@ -23,8 +23,8 @@ from rollbook.adapters.lightzero.collecting import CollectorBridge, collector_cl
 from rollbook.adapters.lightzero.counters import Counters, as_given
 from rollbook.adapters.lightzero.evaluating import EvaluatorBridge, evaluator_classes
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
+from rollbook.adapters.lightzero.formatted_config import formatted
 from rollbook.adapters.lightzero.learning import LearnerBridge
-from rollbook.adapters.lightzero.pair import formatted
 from rollbook.errors import BadInput
 
 __all__ = ["recording"]

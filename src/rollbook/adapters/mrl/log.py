@@ -21,7 +21,7 @@ from rollbook.adapters.mrl.callback import Callback
 from rollbook.adapters.mrl.frame import FirstSeen, frame_of
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
 from rollbook.adapters.mrl.plots import plot_dict
-from rollbook.adapters.mrl.saved import SavedRun
+from rollbook.adapters.mrl.read_from_pickle import SavedRun
 from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.capture.samples.content import fingerprint_of

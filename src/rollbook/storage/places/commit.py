@@ -29,7 +29,7 @@ import os
 from typing import Any, NamedTuple
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.storage.places.covers import Cover, are_inside, contain, held_by, left_of, overlap
+from rollbook.storage.places.row_ranges import Cover, are_inside, contain, held_by, left_of, overlap
 from rollbook.storage.places.steps import Delete, Get, List, LookAgain, Missing, Put, Refused, Steps, Unknown
 
 TYPE_CHECKING = False

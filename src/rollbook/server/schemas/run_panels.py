@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from rollbook.server.schemas.causes import LogLine, TextLine
 from rollbook.server.schemas.common import Alert, Answer, Ask, Cell, Column, Media, Num, OfRun, Row
 from rollbook.server.schemas.curves import Group
-from rollbook.server.schemas.points import LogLine, TextLine
 from rollbook.server.schemas.runs import Change, TableRow
 
 __all__ = [

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rollbook import manifest
-from rollbook.book.context import Context
 from rollbook.book.pieces import Pieces, RunFiles
+from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.foreign import tolerating
 from rollbook.storage.history import Attempts

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._given import Floats, seeds_by_tasks, vector
+from rollbook.stats._checked_input import Floats, seeds_by_tasks, vector
 
 __all__ = ["holm", "step_down_tasks"]
 
