@@ -17,8 +17,8 @@ from rollbook.journal.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import shared_keeper_files as household_module
 from rollbook.keeper.launch import is_kept, launch, wait_done
-from rollbook.keeper.main import Keeper
 from rollbook.keeper.many_runs import ManyRuns
+from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
 from rollbook.remote import begin
 
@@ -90,14 +90,14 @@ def test_a_run_that_hangs_holds_up_no_other(
     home: Household, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung, fine = make_run("hung"), make_run("fine", sinks=[{"name": "jsonl"}])
-    released, step = threading.Event(), Keeper.step
+    released, step = threading.Event(), OneRun.step
 
-    def hang(self: Keeper) -> float | None:
+    def hang(self: OneRun) -> float | None:
         if self.folder == str(hung.folder):
             released.wait()
         return step(self)
 
-    monkeypatch.setattr(Keeper, "step", hang)
+    monkeypatch.setattr(OneRun, "step", hang)
     many = ManyRuns(home)
     many.listens = False
     for run in (hung, fine):

@@ -1,4 +1,4 @@
-"""One process that looks after all runs of a user and host: each run has its `Keeper`, stepped when it is due.
+"""One process that looks after all runs of a user and host: each run has its `OneRun`, stepped when it is due.
 
 One thread steps, the others wait. A step that takes longer than a moment (a file system that hangs, a sink with much to
 catch up with) is left to its thread, and another one goes on with the other runs: no run waits for another for more
@@ -15,7 +15,7 @@ import time
 from heapq import heappop, heappush
 
 from rollbook.capture.host import probes
-from rollbook.keeper.main import Keeper
+from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import Household
 
@@ -50,7 +50,7 @@ class _KeptRun:
 
     __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp", "watched")
 
-    def __init__(self, keeper: Keeper, door: str, stamp: tuple[int, int]) -> None:
+    def __init__(self, keeper: OneRun, door: str, stamp: tuple[int, int]) -> None:
         self.keeper, self.door, self.stamp = keeper, door, stamp
         self.due, self.busy, self.rung, self.faults = 0.0, False, False, 0
         self.watched: frozenset[int] = frozenset()
@@ -236,7 +236,7 @@ class ManyRuns:
             present.add(door)
             kept_run = self._runs.get(door)
             if kept_run is None:
-                keeper = Keeper(folder)
+                keeper = OneRun(folder)
                 keeper.bell, keeper.door = "USR1", door
                 kept_run = self._runs[door] = _KeptRun(keeper, door, stamp)
                 self._plan(kept_run, now)
