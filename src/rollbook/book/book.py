@@ -141,10 +141,10 @@ class Book(RunFields):
         return self.files.read(["metrics"], work)
 
     def problems(self) -> list[str]:
-        """What could not be read, and why; empty if all is well. Looks at every table."""
+        """What could not be read and why, and sealed files that are gone; empty if all is well. Reads every table."""
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
-        return sorted(self.files.problems.values())
+        return sorted([*self.files.problems.values(), *self.files.missing()])
 
     # -- metrics
 

@@ -18,7 +18,9 @@ from rollbook.foreign import is_foreign
 from rollbook.seal.merge import filled
 from rollbook.storage.columns import from_json, rows_equal, take_table, to_numpy
 from rollbook.storage.fills import Fills
+from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.places import views
 from rollbook.storage.tabulate import Meta, stored_name
 
 __all__ = ["Piece", "Pieces", "RunFiles"]
@@ -219,6 +221,10 @@ class RunFiles:
         raise Damaged(
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )
+
+    def missing(self) -> list[str]:
+        """Which sealed rows are not here any more. A run in a place names its files itself."""
+        return [] if views.is_view(self.run) else list(missing_parts(self.run, self._shelf))
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table that can be read."""

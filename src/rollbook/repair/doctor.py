@@ -22,7 +22,6 @@ from rollbook.seal.abandoned import FILE as ABANDONED
 from rollbook.seal.one_pass import keep_aside
 from rollbook.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.storage.layout import (
-    HIDDEN_TABLES,
     PartName,
     data_folder,
     irregular,
@@ -30,7 +29,8 @@ from rollbook.storage.layout import (
     own_files,
     part_folders,
 )
-from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.missing_parts import missing_parts
+from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
 from rollbook.storage.status import STALE_SECONDS, quiet_seconds
 
@@ -45,7 +45,7 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     folder = os.fspath(run)
     links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
     sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
-    return [*_page(folder), *links, *_journal(folder), *sealed, *_holes(folder), *_files_of_rows(folder)]
+    return [*_page(folder), *links, *_journal(folder), *sealed, *missing_parts(folder), *_files_of_rows(folder)]
 
 
 def _page(folder: str) -> Iterator[str]:
@@ -139,31 +139,6 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
                 continue
             except Exception as err:  # whatever Arrow says about damaged bytes
                 yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
-
-
-def _holes(folder: str) -> Iterator[str]:
-    """Parts that were sealed behind one that has gone. Of files that were set aside `repair` speaks."""
-    if _names(os.path.join(data_folder(folder), "aside")):
-        return
-    shelf = PartShelf(folder)
-    for table in _names(data_folder(folder)):
-        try:
-            parts = [] if table in HIDDEN_TABLES else shelf.parts(table)
-        except FileNotFoundError:  # it is merged just now
-            continue
-        covers = [cover for part in parts for cover in covers_of(part.meta)]
-        lasts = {(writer, lane, group, last) for writer, lane, group, _, last in covers}
-        for part in parts if not shelf.problems else ():
-            meta = part.meta
-            after = meta.get("after", 0)
-            if not after or "covers" in meta or (meta["writer"], meta["lane"], meta["group"], after) in lasts:
-                continue
-            own = [cover for cover in covers if cover[:3] == (meta["writer"], meta["lane"], meta["group"])]
-            if not any(first <= after <= last for *_, first, last in own):
-                yield (
-                    f"{part.path}: the file with the rows before these, up to number {after} of writer "
-                    f"{meta['writer']}, is not here; put it back, and its rows are there again"
-                )
 
 
 def _pyramids(folder: str) -> Iterator[tuple[str, str]]:

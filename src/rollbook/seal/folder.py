@@ -92,7 +92,7 @@ def _seal_writers(run: str, report: SealReport, take_over: bool) -> None:
             names = names_in(info.folder)
             segments.seal(info, names, gone)
             frames.seal(info, names, gone)
-    at_hand.sealed.remember({info.id for info in list_writers(run)})
+    at_hand.sealed.remember()
 
 
 def _sweep(run: str) -> None:

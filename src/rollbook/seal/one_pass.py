@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from rollbook.array_types import NDArray
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.files import read_json, write_json
 from rollbook.journal.files import names_in, parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
@@ -20,6 +19,7 @@ from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import PartName, data_folder, part_folder
+from rollbook.storage.missing_parts import SealedSoFar
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta
@@ -103,20 +103,20 @@ class SealPass:
         is_wide = meta["table"] == "metrics" and group != "R"
         levels = pyramid_path(self.run, meta["table"], str(name)) if is_wide else ""
         write_part(os.path.join(part_folder(self.run, meta["table"], group), str(name)), meta, table, levels)
+        self.sealed.add(meta)
 
 
 class SealedRanges:
     """What is in Parquet already: sealed before an interruption.
 
-    How far each stream was sealed is remembered in data/keeper/sealed.json, too: a part may have been moved away, and
-    the next one must not be taken for a neighbour of the one before that.
+    How far each stream was sealed is remembered, too: a part may have been moved away, and the next one must not be
+    taken for a neighbour of the one before that.
     """
 
     def __init__(self, run: str) -> None:
+        self._run = run
         self._shelf = PartShelf(run)
-        self._path = os.path.join(data_folder(run), "keeper", "sealed.json")
-        self._remembered = read_json(self._path)
-        self._is_new = False
+        self._so_far = SealedSoFar(run)
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
     def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
@@ -129,30 +129,26 @@ class SealedRanges:
         return self._ranges[table].get((writer, lane, group), [])
 
     def before(self, meta: Meta) -> int:
-        """The last number in the part before a new one of its group, 0 without; the new one is known from now on."""
+        """The last number in the part before a new one of its group, 0 without."""
         own = (meta["writer"], meta["lane"], meta["group"])
-        known = self.of(meta["table"], *own)
-        streams = self._remembered.get(own[0])
-        if not isinstance(streams, dict):
-            streams = self._remembered[own[0]] = {}
-        stream = f"{meta['table']}/{own[1]}/{own[2]}"
-        once = streams.get(stream)
-        lasts = [last for _, last in known] + ([once] if type(once) is int else [])
-        streams[stream], self._is_new = max([*lasts, meta["last_seq"]]), True
-        self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
+        lasts = [last for _, last in self.of(meta["table"], *own)]
+        lasts.append(self._so_far.lasts.get((meta["table"], *own), 0))
         return max((last for last in lasts if last < meta["first_seq"]), default=0)
 
-    def remember(self, writers: Collection[str]) -> None:
-        """Keep how far the streams of these writers are sealed; what others wrote is all here.
+    def add(self, meta: Meta) -> None:
+        """A part has been written."""
+        own = (meta["writer"], meta["lane"], meta["group"])
+        known = self.of(meta["table"], *own)
+        self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
+        self._so_far.reaches((meta["table"], *own), max(last for _, last in self._ranges[meta["table"]][own]))
+
+    def remember(self) -> None:
+        """Keep how far the streams are sealed.
 
         Raises:
           OSError: the disk is full, or the folder cannot be written.
         """
-        streams_of = {writer: streams for writer, streams in self._remembered.items() if writer in writers}
-        if streams_of and (self._is_new or len(streams_of) < len(self._remembered)):
-            write_json(self._path, streams_of)
-        elif not streams_of:
-            unlink(self._path)
+        self._so_far.write(self._run)
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table."""

@@ -1,0 +1,118 @@
+"""Which sealed rows are not in a run's folder any more: a part that was moved away hides its rows without a trace.
+
+How far each stream was sealed is remembered in data/keeper/sealed.json, and every part says up to where its stream
+reached before it. What was joined or pulled from elsewhere is not remembered here: of that, any part may be missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import groupby
+
+from rollbook.files import read_json, write_json
+from rollbook.foreign import is_foreign
+from rollbook.storage.layout import HIDDEN_TABLES, data_folder
+from rollbook.storage.parts import PartShelf, covers_of
+
+__all__ = ["SealedSoFar", "missing_parts"]
+
+Stream = tuple[str, str, int, str]
+"""(table, writer, lane, group)"""
+
+
+class SealedSoFar:
+    """How far each stream of a run was sealed in this folder.
+
+    Args:
+      run: the run's folder.
+    Attributes:
+      lasts: {(table, writer, lane, group): the last sequence number}.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._path = os.path.join(data_folder(run), "keeper", "sealed.json")
+        self.lasts: dict[Stream, int] = {}
+        self._new: dict[Stream, int] = {}
+        for writer, streams in read_json(self._path).items():
+            for stream, last in streams.items() if isinstance(streams, dict) else ():
+                table, _, rest = stream.partition("/")
+                lane, _, group = rest.partition("/")
+                if type(last) is int and lane.isdecimal():
+                    self.lasts[table, writer, int(lane), group] = last
+
+    def reaches(self, stream: Stream, last: int) -> None:
+        """A stream was sealed up to this number."""
+        self.lasts[stream] = self._new[stream] = max(last, self.lasts.get(stream, 0))
+
+    def write(self, run: str) -> None:
+        """Bring what is new to the file, beside what another host may have written there meanwhile.
+
+        Raises:
+          OSError: the disk is full, or the folder cannot be written.
+        """
+        if not self._new:
+            return
+        now = SealedSoFar(run)
+        for stream, last in self._new.items():
+            now.reaches(stream, last)
+        streams_of: dict[str, dict[str, int]] = {}
+        for (table, writer, lane, group), last in now.lasts.items():
+            streams_of.setdefault(writer, {})[f"{table}/{lane}/{group}"] = last
+        write_json(self._path, streams_of)
+        self._new = {}
+
+
+def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
+    """A sentence for each stretch of rows whose file is not here. Of files that were set aside `repair` speaks.
+
+    Args:
+      run: the run's folder.
+      shelf: its parts, where somebody has them open.
+    """
+    data = data_folder(run)
+    try:
+        if os.listdir(os.path.join(data, "aside")):
+            return
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+    shelf = shelf or PartShelf(run)
+    remembered = sorted(SealedSoFar(run).lasts.items())  # before the parts are listed: more may be sealed meanwhile
+    streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
+    try:
+        tables = sorted({*streams, *os.listdir(data)} - HIDDEN_TABLES)
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return
+    for table in tables:
+        try:
+            parts = shelf.parts(table)
+        except FileNotFoundError as raised:
+            if is_foreign(raised):
+                raise
+            continue  # it is merged just now
+        if shelf.problems:
+            return  # what is in a file that cannot be read is not known
+        ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
+        for part in parts:
+            for writer, lane, group, first, last in covers_of(part.meta):
+                ranges.setdefault((writer, lane, group), []).append((first, last))
+        for part in parts:
+            meta = part.meta
+            after = meta.get("after", 0)
+            own = ranges[meta["writer"], meta["lane"], meta["group"]] if after and "covers" not in meta else []
+            if own and not any(first <= after <= last for first, last in own):
+                yield (
+                    f"{part.path}: the file with the rows before these, up to number {after} of writer "
+                    f"{meta['writer']}, is not here; put it back, and its rows are there again"
+                )
+        for (_, writer, lane, group), sealed in streams.get(table, ()):
+            here = max((last for _, last in ranges.get((writer, lane, group), ())), default=0)
+            if here < sealed:
+                rest = f" (what is here ends with {here})" if here else ""
+                yield (
+                    f"{os.path.join(data, table)}: the file with the last rows of writer {writer}, lane {lane}, "
+                    f"{group}, up to number {sealed}, is not here{rest}; put it back, and its rows are there again"
+                )
