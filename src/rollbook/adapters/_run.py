@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from rollbook.run.open_run import OpenRun
     from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
 
 __all__ = ["Users", "clean_name", "find_run", "takes_native_keys"]
 
@@ -79,17 +81,17 @@ class Users:
     """The loggers of one kind that write to a run: one that they opened is finished when the last of them is closed."""
 
     def __init__(self) -> None:
-        self._users: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
-        self._opened: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._users: weakref.WeakKeyDictionary[OpenRun, weakref.WeakSet[object]] = weakref.WeakKeyDictionary()
+        self._opened: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 
-    def join(self, run: Any, user: object, opened: bool) -> None:
+    def join(self, run: Scope, user: object, opened: bool) -> None:
         """`user` writes to the run (or scope of it) from now on; `opened`: it opened the run."""
         whole = run.run
         self._users.setdefault(whole, weakref.WeakSet()).add(user)
         if opened:
             self._opened.add(whole)
 
-    def running(self) -> Any:
+    def running(self) -> OpenRun | None:
         """A run that one of them writes to, or None."""
         return next((run for run, users in self._users.items() if users and run.status == "running"), None)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from rollbook.run.scope import Scope
+
 __all__ = ["SUPPORTED", "Backend", "Tracking", "import_rollouts", "register"]
 
 SUPPORTED = ">=0.5,<1"
@@ -54,8 +56,8 @@ class Backend:
         experiment_name: str,
         config: Mapping[str, Any] | None = None,
         *,
-        run: Any = None,
-        run_options: Mapping[str, Any] | None = None,
+        run: Scope | None = None,
+        run_options: Mapping[str, object] | None = None,
     ) -> None:
         config = config or {}
         trainer = config.get("trainer") or {}
@@ -87,7 +89,7 @@ class Backend:
         if self._owned:
             self.run.finish("crashed" if exit_code else "finished")
 
-    def _keep_config(self, config: Mapping[str, object]) -> None:
+    def _keep_config(self, config: Mapping[str, Any]) -> None:
         stored = self.run.run.config
         stored.update({key: value for key, value in config.items() if key not in stored})
         version = _versions.installed("verl")
@@ -113,8 +115,8 @@ class Tracking:
         default_backend: str | list[str] = "rollbook",
         config: Any = None,
         *,
-        run: Any = None,
-        run_options: Mapping[str, Any] | None = None,
+        run: Scope | None = None,
+        run_options: Mapping[str, object] | None = None,
     ) -> None:
         names = [default_backend] if isinstance(default_backend, str) else list(default_backend)
         others = [name for name in names if name != "rollbook"]
@@ -129,7 +131,7 @@ class Tracking:
         """The run it writes to."""
         return self.logger["rollbook"].run
 
-    def log(self, data: Mapping[str, Any], step: int, backend: Any = None) -> None:
+    def log(self, data: Mapping[str, object], step: int, backend: Any = None) -> None:
         """Hand the row to every back end, or to those named in `backend`."""
         for name, tracker in self.logger.items():
             if backend is None or name in backend:
@@ -252,8 +254,8 @@ class _Dumps:
                 n += len(rows)
         return n
 
-    def _log(self, step: int, rows: list[dict[str, Any]]) -> None:
-        columns: dict[str, list[Any]] = {}
+    def _log(self, step: int, rows: list[dict[str, object]]) -> None:
+        columns: dict[str, list[object]] = {}
         names: Iterable[str] = dict.fromkeys(name for row in rows for name in row)
         for name in names:
             if name != "step":
@@ -265,7 +267,7 @@ class _Dumps:
         if uids is not None:
             groups = [str(uid).rsplit("_", 2)[0] for uid in uids]
         else:
-            numbers: dict[Any, int] = {}
+            numbers: dict[object, int] = {}
             prompts = columns.get("prompt") or [""] * len(rows)
             groups = [f"{prefix}-{numbers.setdefault(str(prompt), len(numbers))}" for prompt in prompts]
         columns = {name: _storable(values) for name, values in columns.items()}
@@ -282,7 +284,7 @@ class _Dumps:
         )
 
 
-def _storable(values: list[Any]) -> list[Any]:
+def _storable(values: list[Any]) -> list[object]:
     """One type a column: numbers, booleans and texts as they are, anything else (or a mixture) as JSON."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1 and kinds <= {str, int, float, bool}:

@@ -14,6 +14,12 @@ from typing import Any
 from rollbook.adapters.acme.base import to_numpy
 from rollbook.values import flatten, scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import dm_env
+
+    from rollbook.run.scope import Scope
+
 __all__ = ["EpisodeObserver"]
 
 
@@ -29,7 +35,9 @@ class EpisodeObserver:
       clock: seconds that never step back.
     """
 
-    def __init__(self, run: Any, *, counts_steps: bool = True, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, run: Scope, *, counts_steps: bool = True, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._run, self._counts_steps, self._clock = run, counts_steps, clock
         self._begun = clock()
         self._length = 0
@@ -41,7 +49,7 @@ class EpisodeObserver:
         del env
         self._begun, self._length, self._returns, self._last = self._clock(), 0, {}, timestep
 
-    def observe(self, env: object, timestep: Any, action: object) -> None:
+    def observe(self, env: object, timestep: dm_env.TimeStep, action: object) -> None:
         """A step of the environment was made."""
         del env, action
         self._length += 1

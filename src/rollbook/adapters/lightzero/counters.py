@@ -5,7 +5,10 @@ A resumed training loads weights, and counts from 0 again. The run's clocks go o
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+    from rollbook.run.run import Run
 
 __all__ = ["Counters", "as_given"]
 
@@ -28,7 +31,7 @@ class Counters:
       run: the Run. Nothing is added in its first life.
     """
 
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._offsets: dict[str, int] = {}
         self._last = dict.fromkeys(_CLOCKS, 0)
@@ -53,7 +56,7 @@ class Counters:
             self._run.continue_clocks(clock)
 
 
-def _last_readings(book: Any) -> dict[str, int]:
+def _last_readings(book: Book) -> dict[str, int]:
     """Where the clocks of the effective history end: the iteration after the last, and the last environment step."""
     last = dict.fromkeys(_CLOCKS, 0)
     for key, (_value, clocks, _time) in book.latest().items():

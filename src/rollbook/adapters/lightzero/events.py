@@ -21,10 +21,15 @@ from rollbook.protocols import Row, RunInfo
 from rollbook.values import Histogram, flatten, scalar_of
 from rollbook.values.arrays import host_array
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
+
 __all__ = ["EventWriter", "clock_of", "sinks_of"]
 
 
-def sinks_of(run: Any) -> set[str]:
+def sinks_of(run: Scope) -> set[str]:
     """The names of the sinks that the run's keeper feeds."""
     try:
         plan = json.loads((run.folder / "data" / "keeper" / "plan.json").read_text(encoding="utf-8"))
@@ -55,7 +60,7 @@ class EventWriter:
       counters: as an Experiment's; asked for the steps that the verbs of `SummaryWriter` are given.
     """
 
-    def __init__(self, run: Any, *, to_book: bool = True) -> None:
+    def __init__(self, run: Run, *, to_book: bool = True) -> None:
         self._run, self._to_book = run, to_book
         self._lock = threading.Lock()
         self._last_step = 0

@@ -20,6 +20,10 @@ from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.run.scope import Scope
+
 __all__ = ["Experiment", "experiment_of"]
 
 
@@ -55,7 +59,7 @@ class Experiment:
         self._text_is_ours = "text" not in sinks_of(self.run)
         self.events = EventWriter(self.run)
         self._texts: dict[str, TextLogger] = {}
-        self._scopes: dict[str, Any] = {}
+        self._scopes: dict[str, Scope] = {}
         self._counters: Callable[[str, int], int] = as_given
         self.run.lightzero_experiment = self  # so that all logs of a run share it
 
@@ -88,7 +92,7 @@ class Experiment:
             )
         return logger
 
-    def scope(self, instance: str) -> Any:
+    def scope(self, instance: str) -> Scope:
         """The scope of a component."""
         scope = self._scopes.get(instance)
         if scope is None:

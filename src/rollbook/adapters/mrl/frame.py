@@ -6,6 +6,10 @@ from typing import Any
 
 from rollbook._optional import need
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.adapters.mrl.history import Columns
+
 __all__ = ["FirstSeen", "frame_of"]
 
 
@@ -43,7 +47,7 @@ class FirstSeen:
     def __len__(self) -> int:
         return self._length
 
-    def add(self, columns: dict[str, Any]) -> None:
+    def add(self, columns: Columns) -> None:
         """Take in the rows whose sample is not known yet. `columns["samples"]` names them."""
         chosen = []
         for place, sample in enumerate(columns.get("samples", ())):

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from rollbook.array_types import NDArray
+
+    Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray]
+    """The items of a batch: term -> a value for each, in a list or an array."""
 
 __all__ = ["BatchHistory", "SeriesHistory", "item_of"]
 
@@ -25,7 +33,7 @@ class SeriesHistory:
       load: reads the values of [start, stop) from the book, as a list of that length.
     """
 
-    def __init__(self, load: Callable[[int, int], list[Any]], length: int = 0) -> None:
+    def __init__(self, load: Callable[[int, int], Sequence[object]], length: int = 0) -> None:
         self._load = load
         self.length = length
         self._recent: deque[object] = deque(maxlen=RECENT_NUMBERS)
@@ -44,7 +52,7 @@ class SeriesHistory:
         self._recent.append(value)
         self.length += 1
 
-    def get(self, place: int) -> Any:
+    def get(self, place: int) -> object:
         """The value at `place`, 0 <= place < length."""
         start = self.length - len(self._recent)
         if place >= start:
@@ -67,16 +75,16 @@ class BatchHistory:
       load: reads batches [start, stop) from the book: {batch: {column: values}}.
     """
 
-    def __init__(self, load: Callable[[int, int], dict[int, dict[str, Any]]], length: int = 0) -> None:
+    def __init__(self, load: Callable[[int, int], dict[int, Columns]], length: int = 0) -> None:
         self._load = load
         self.length = length
-        self._recent: deque[dict[str, object]] = deque()
+        self._recent: deque[Columns] = deque()
         self._recent_items = 0
         self._most_items: int | None = RECENT_ITEMS
-        self._blocks: OrderedDict[int, dict[int, dict[str, Any]]] = OrderedDict()
+        self._blocks: OrderedDict[int, dict[int, Columns]] = OrderedDict()
 
     @classmethod
-    def holding(cls, batches: Iterable[dict[str, Any]]) -> BatchHistory:
+    def holding(cls, batches: Iterable[Columns]) -> BatchHistory:
         """One that has all its batches in memory and no book behind it."""
         made = cls(lambda start, stop: {})
         made._most_items = None
@@ -89,7 +97,7 @@ class BatchHistory:
         """Whether every batch is at hand, so that the book need not be asked."""
         return len(self._recent) == self.length
 
-    def append(self, columns: dict[str, Any]) -> None:
+    def append(self, columns: Columns) -> None:
         """The columns of the next batch; every one is as long as the batch."""
         self._recent.append(columns)
         self._recent_items += _size(columns)
@@ -98,7 +106,7 @@ class BatchHistory:
         while most is not None and len(self._recent) > 1 and self._recent_items > most:
             self._recent_items -= _size(self._recent.popleft())
 
-    def get(self, batch: int) -> dict[str, Any]:
+    def get(self, batch: int) -> Columns:
         """The columns of `batch`, 0 <= batch < length; {} if the book has nothing of it."""
         start = self.length - len(self._recent)
         if batch >= start:
@@ -120,9 +128,9 @@ class BatchHistory:
         self._blocks.clear()
 
 
-def item_of(text: Any, kind: object) -> Any:
+def item_of(text: object, kind: object) -> object:
     """A sample as it was, of its text in the book: structured ones come back with tuples for lists, so they hash."""
-    if kind != "json" or text is None:
+    if kind != "json" or not isinstance(text, str):
         return text
     try:
         return _hashable(json.loads(text))
@@ -134,5 +142,5 @@ def _hashable(value: object) -> object:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _size(columns: dict[str, Any]) -> int:
+def _size(columns: Columns) -> int:
     return max((len(values) for values in columns.values()), default=0)

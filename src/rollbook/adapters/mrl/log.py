@@ -30,6 +30,10 @@ from rollbook.values import scalar_of
 from rollbook.values.arrays import host_array, host_tensor
 from rollbook.values.devices import copy_on_device, is_deferred
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.adapters.mrl.history import Columns
+
 __all__ = ["Log", "log_to_df"]
 
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
@@ -236,7 +240,7 @@ class Log(Callback):
         """Let a DataFrame of yours stand for it; samples that it does not hold are added as they come."""
         self._first_seen = FirstSeen.of(frame)
 
-    def _batches(self, terms: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def _batches(self, terms: Iterable[str]) -> Iterator[Columns]:
         """The columns of every complete batch, from memory if it holds all."""
         history = self.batch_log.history
         if history.holds_all:
@@ -397,10 +401,10 @@ class Log(Callback):
 
     # -- reading back
 
-    def _metric_loader(self, name: str) -> Callable[[int, int], list[Any]]:
+    def _metric_loader(self, name: str) -> Callable[[int, int], list[object]]:
         return lambda start, stop: reading.metric(self.run.book, f"metrics/{name}", start, stop)
 
-    def _load_batches(self, start: int, stop: int) -> dict[int, dict[str, object]]:
+    def _load_batches(self, start: int, stop: int) -> dict[int, Columns]:
         return reading.batches(self.run.book, self.batch_log.terms, start, stop)
 
     def _make_stage(self, stage: str) -> TimeSeries:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from rollbook.adapters.mrl.history import item_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from rollbook.adapters.mrl.history import Columns
+    from rollbook.array_types import NDArray
+    from rollbook.book.book import Book
 
 __all__ = ["all_batches", "batch_count", "batches", "first_reward", "metric", "timings", "timings_count"]
 
 _BATCHES_AT_ONCE = 4096
 
 
-def metric(book: Any, key: str, start: int, stop: int) -> list[Any]:
+def metric(book: Book, key: str, start: int, stop: int) -> list[object]:
     """The values of a key for batches [start, stop); None where there is none."""
     metrics: list[object] = [None] * (stop - start)
     if key in set(book.keys()):
@@ -27,7 +35,7 @@ def metric(book: Any, key: str, start: int, stop: int) -> list[Any]:
     return metrics
 
 
-def batch_count(book: Any) -> int:
+def batch_count(book: Book) -> int:
     """How many batches the effective history holds."""
     keys = [key for key in book.keys() if key.startswith("metrics/")]  # noqa: SIM118 - a method, no dict
     if not keys:
@@ -36,13 +44,13 @@ def batch_count(book: Any) -> int:
     return max(steps, default=-1) + 1
 
 
-def batches(book: Any, terms: Iterable[str], start: int, stop: int) -> dict[int, dict[str, Any]]:
+def batches(book: Book, terms: Iterable[str], start: int, stop: int) -> dict[int, Columns]:
     """{batch: {term: values}} of batches [start, stop)."""
     table = book.samples(where=f"scope = 'batch' AND step >= {start} AND step < {stop}")
     return _by_batch(table, terms)
 
 
-def all_batches(book: object, terms: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def all_batches(book: Book, terms: Iterable[str]) -> Iterator[tuple[int, Columns]]:
     """Every batch in order, a few thousand read at a time."""
     terms = list(terms)
     total = batch_count(book)
@@ -50,7 +58,7 @@ def all_batches(book: object, terms: Iterable[str]) -> Iterator[tuple[int, dict[
         yield from sorted(batches(book, terms, start, start + _BATCHES_AT_ONCE).items())
 
 
-def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, object]]:
+def _by_batch(table: pa.Table, terms: Iterable[str]) -> dict[int, Columns]:
     import numpy as np
 
     if not table.num_rows:
@@ -61,8 +69,8 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, object]]:
     # Rows of a batch stand together and in the order of its items; batches come in order.
     keys = [np.asarray(table.column(name).to_pylist()) for name in reversed(order)]
     places = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
-    columns: dict[str, Any] = {}
-    kinds_of: dict[str, Any] = {}
+    columns: dict[str, list[object]] = {}
+    kinds_of: dict[str, npt.DTypeLike | None] = {}
     for term in terms:
         column = "item" if term == "samples" else _column_of(term, names)
         if column is None:
@@ -73,7 +81,7 @@ def _by_batch(table: Any, terms: Iterable[str]) -> dict[int, dict[str, object]]:
             kinds = table.column("item_type").to_pylist()
             values = [item_of(value, kind) for value, kind in zip(values, kinds, strict=True)]
         columns[term] = values
-    batches: dict[int, dict[str, object]] = {}
+    batches: dict[int, Columns] = {}
     bounds = np.flatnonzero(np.diff(steps[places], prepend=steps[places][0] - 1))
     for begin, end in zip(bounds, [*bounds[1:], len(places)], strict=True):
         chosen = places[begin:end]
@@ -89,7 +97,7 @@ def _column_of(term: str, names: set[str]) -> str | None:
     return None
 
 
-def _numeric_type(column_type: Any) -> object:
+def _numeric_type(column_type: pa.DataType) -> npt.DTypeLike | None:
     """The numpy type of a column of numbers; None for others."""
     import pyarrow as pa
 
@@ -97,7 +105,7 @@ def _numeric_type(column_type: Any) -> object:
     return column_type.to_pandas_dtype() if is_number else None
 
 
-def _typed(term: str, values: list[Any], kind: Any) -> Any:
+def _typed(term: str, values: list[object], kind: npt.DTypeLike | None) -> Sequence[object] | NDArray | None:
     """An array of `kind` if these are numbers, a list otherwise; None if the batch had no such term."""
     if term == "samples":
         return values
@@ -110,7 +118,7 @@ def _typed(term: str, values: list[Any], kind: Any) -> Any:
     return np.asarray(values, kind)
 
 
-def first_reward(book: Any, sample: object, fingerprint: int | None) -> Any:
+def first_reward(book: Book, sample: object, fingerprint: int | None) -> object:
     """The reward a sample had when it came first; None if the book does not know it (yet)."""
     if fingerprint is None:
         return None
@@ -120,7 +128,7 @@ def first_reward(book: Any, sample: object, fingerprint: int | None) -> Any:
     return table.column("rewards").to_pylist()[0]
 
 
-def timings(book: object, stage: str, start: int, stop: int, by_batch: bool) -> list[Any]:
+def timings(book: Book, stage: str, start: int, stop: int, by_batch: bool) -> Sequence[object]:
     """The seconds of a stage, of calls [start, stop), or of batches [start, stop) with NaN where there is none."""
     rows = _seconds(book, stage)
     if not by_batch:
@@ -129,7 +137,7 @@ def timings(book: object, stage: str, start: int, stop: int, by_batch: bool) -> 
     return [known.get(batch, float("nan")) for batch in range(start, stop)]
 
 
-def timings_count(book: object, stage: str, batches: int | None) -> int:
+def timings_count(book: Book, stage: str, batches: int | None) -> int:
     """How many calls of a stage the effective history holds; with `batches`, how many of so many batches it reaches."""
     rows = _seconds(book, stage)
     if batches is None:
@@ -137,7 +145,7 @@ def timings_count(book: object, stage: str, batches: int | None) -> int:
     return min(batches, max((batch for batch, _ in rows if batch is not None), default=-1) + 1)
 
 
-def _seconds(book: Any, stage: str) -> list[tuple[int | None, float]]:
+def _seconds(book: Book, stage: str) -> list[tuple[int | None, float]]:
     """(batch, seconds) of every call of a stage, in order."""
     table = book.timings()
     if not table.num_rows:

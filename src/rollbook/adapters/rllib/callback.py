@@ -20,6 +20,16 @@ from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
 from rollbook.bill import Bill
 from rollbook.errors import BadInput
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
+
+    from rollbook.adapters.rllib.runner import Address
+    from rollbook.adapters.rllib.walk import Patterns
+
 __all__ = ["RollbookCallback", "callbacks"]
 
 _ADDRESS = "_rollbook_address"
@@ -32,8 +42,8 @@ def callbacks(
     project: str | None = None,
     name: str | None = None,
     *,
-    include: Any = None,
-    exclude: Any = None,
+    include: Patterns = None,
+    exclude: Patterns = None,
     episode_data: bool = False,
     transitions: bool = False,
     **options: object,
@@ -65,7 +75,7 @@ def callbacks(
     return type("RollbookCallback", (RollbookCallback,), attributes)
 
 
-def _hand_over(env_runner: object, address: tuple[str, str, dict[str, Any], int]) -> None:
+def _hand_over(env_runner: object, address: Address) -> None:
     """Runs in the env runner's process: it looks at the address when its next episode begins."""
     setattr(env_runner, _ADDRESS, address)
 
@@ -87,7 +97,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     """
 
     settings: ClassVar[Settings | None] = None
-    walker_arguments: ClassVar[tuple[Any, Any]] = (None, None)
+    walker_arguments: ClassVar[tuple[Patterns, Patterns]] = (None, None)
     episode_data: ClassVar[bool] = False
     transitions: ClassVar[bool] = False
 
@@ -102,7 +112,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     # -- in the algorithm's process
 
-    def on_algorithm_init(self, *, algorithm: Any, **_: object) -> None:
+    def on_algorithm_init(self, *, algorithm: Algorithm, **_: object) -> None:
         """Open the trial's run, or join it if the driver has opened it, and hand it to every env runner."""
         config = algorithm.config
         # An Algorithm loses the trial's id on its way from Tune (its trial_id is "default"); where it saves to is left.
@@ -130,7 +140,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             return
         self._count.guard("rllib/hand_over", "handing the run to the env runners", lambda: self._hand_to_all(algorithm))
 
-    def _hand_to_all(self, algorithm: object) -> None:
+    def _hand_to_all(self, algorithm: Algorithm) -> None:
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
             if group is not None:
                 group.foreach_env_runner(functools.partial(_hand_over, address=self._address()))
@@ -138,11 +148,11 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     def _address(self) -> tuple[str, str, dict[str, object], int]:
         return (*self.run.address(), self.run.attempt)
 
-    def _end_with(self, algorithm: Any) -> None:
+    def _end_with(self, algorithm: Algorithm) -> None:
         """The run ends when the algorithm is stopped: there is no hook for that."""
         cleanup = algorithm.cleanup
 
-        def cleanup_and_finish() -> Any:
+        def cleanup_and_finish() -> object:
             try:
                 self._count.guard("rllib/leave", "ending the episodes under way", lambda: self._leave(algorithm))
                 return cleanup()
@@ -151,13 +161,15 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         algorithm.cleanup = cleanup_and_finish
 
-    def _leave(self, algorithm: object) -> None:
+    def _leave(self, algorithm: Algorithm) -> None:
         """Episodes that are under way when training ends get their row, marked as incomplete."""
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
             if group is not None:
                 group.foreach_env_runner(_leave_open, timeout_seconds=_LEAVE_SECONDS)
 
-    def on_env_runners_recreated(self, *, env_runner_group: Any, env_runner_indices: Any, **_: object) -> None:
+    def on_env_runners_recreated(
+        self, *, env_runner_group: EnvRunnerGroup, env_runner_indices: Sequence[int], **_: object
+    ) -> None:
         """Hand the run to env runners that took the place of dead ones."""
         if self.run is None:
             return
@@ -171,7 +183,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             ),
         )
 
-    def on_checkpoint_loaded(self, *, algorithm: Any, **_: object) -> None:
+    def on_checkpoint_loaded(self, *, algorithm: Algorithm, **_: object) -> None:
         """A run that is continued goes back to the checkpoint: what was logged after it is hidden, and kept."""
         if self.run is None or not self.run.writer.main:
             return  # the driver has opened the run, and rewinds it
@@ -188,7 +200,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         """Shape the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
-    def on_train_result(self, *, algorithm: object, result: dict[str, Any], **_: object) -> None:
+    def on_train_result(self, *, algorithm: Algorithm, result: dict[str, Any], **_: object) -> None:
         """Log the result, unless the driver does; give the distributions in it their shape.
 
         The driver gets the results of a trial that is an algorithm; of one that is a function only what this reports.
@@ -201,7 +213,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             return
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
-    def _log_result(self, algorithm: Any, result: dict[str, Any]) -> None:
+    def _log_result(self, algorithm: Algorithm, result: dict[str, Any]) -> None:
         said = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(said))

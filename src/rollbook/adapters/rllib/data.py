@@ -16,8 +16,12 @@ from rollbook.values.described import JsonData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+
+    from rollbook.array_types import Floats
 
 __all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "tidy"]
 
@@ -39,8 +43,8 @@ class EpisodeData:
     def __init__(self, media: bool = False, count: Callable[..., None] | None = None) -> None:
         self.wants_media, self._count = media, count
         self.running: dict[str, _Numbers] = {}
-        self.final: dict[str, Any] = {}
-        self.media: dict[str, list[Any]] = {}
+        self.final: dict[str, object] = {}
+        self.media: dict[str, list[object]] = {}
 
     def take(self, info: Mapping[str, object], prefix: str = "") -> None:
         """Read one step's info; names get `prefix` (an agent's name and a slash)."""
@@ -64,7 +68,7 @@ class EpisodeData:
                 for name, value in media.items():
                     self.media.setdefault(f"{prefix}{name}", []).append(self._storable(f"{prefix}{name}", value))
 
-    def push(self, metrics_logger: Any) -> None:
+    def push(self, metrics_logger: MetricsLogger) -> None:
         """Enter the episode into RLlib's metrics, so that its own outputs have it."""
         for name, numbers in self.running.items():
             self._stats(metrics_logger, f"{name}_avg", numbers.total / numbers.sample.n)
@@ -83,7 +87,7 @@ class EpisodeData:
         return json.dumps(self.media, allow_nan=False, separators=(",", ":"))
 
     @staticmethod
-    def _stats(metrics_logger: Any, name: str, value: float) -> None:
+    def _stats(metrics_logger: MetricsLogger, name: str, value: float) -> None:
         # RLlib's own mean would be the mean of the env runners' means, however many episodes each had: see `tidy`.
         metrics_logger.log_value((CUSTOM, f"{name}_mean"), value, reduce="item_series")
         for reduce in ("min", "max"):
@@ -184,14 +188,14 @@ def _fingerprint(evaluation: Mapping[str, object]) -> int:
     return hash(tuple(said))
 
 
-def _parts(result: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts(result: dict[str, Any]) -> list[Any]:
     evaluation: object = result.get("evaluation")
     inside: object = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
     parts: tuple[Any, ...] = (result.get("env_runners"), inside)
     return [part for part in parts if hasattr(part, "get")]
 
 
-def _leaves(tree: dict[str, Any]) -> Any:
+def _leaves(tree: Any) -> Iterator[tuple[dict[str, object], str, object]]:
     for name, value in tree.items():
         if hasattr(value, "items"):
             yield from _leaves(value)
@@ -208,7 +212,7 @@ def _flat(value: object) -> list[float]:
     return [] if number is None else [float(number)]
 
 
-def _array(numbers: list[float]) -> Any:
+def _array(numbers: list[float]) -> Floats:
     import numpy as np
 
     return np.asarray(numbers)

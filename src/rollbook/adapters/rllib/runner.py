@@ -16,14 +16,21 @@ from rollbook.run.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
     from rollbook.run.run import Run
+
+    Episode: TypeAlias = SingleAgentEpisode | MultiAgentEpisode
+    Address: TypeAlias = tuple[str, str, dict[str, object], int]
+    """A run on its way to another process: folder, nonce, run.json, attempt."""
 
 __all__ = ["Runner", "join"]
 
 
-def join(address: tuple[str, str, dict[str, Any], int]) -> Run:
+def join(address: Address) -> Run:
     """Become a writer of the run at (folder, nonce, page, attempt) in this process; one per process and attempt.
 
     Raises:
@@ -60,7 +67,7 @@ class Runner:
         self._env_of: dict[str, int] = {}
         self._runner: object = None
 
-    def attach(self, address: tuple[str, str, dict[str, Any], int] | None, evaluation: bool) -> None:
+    def attach(self, address: Address | None, evaluation: bool) -> None:
         """Write to the run at `address` from now on, under `test` for evaluation, else under `train`."""
         if address is None or address == self._address:
             return
@@ -86,7 +93,7 @@ class Runner:
         self._runner = env_runner
         self.count.guard("rllib/episodes", "recording an episode's start", lambda: self._start(episode, env_index))
 
-    def _start(self, episode: Any, env_index: int) -> None:
+    def _start(self, episode: Episode, env_index: int) -> None:
         entry = self._open.get(env_index)
         many = hasattr(episode, "agent_episodes")
         if entry is None or isinstance(entry, _Many) != many:
@@ -150,13 +157,13 @@ class _One:
         self._episode_data = episode_data
         self.data, self.id = EpisodeData(), ""
 
-    def begin(self, episode: Any, count: Bill) -> None:
+    def begin(self, episode: Episode, count: Bill) -> None:
         self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
         if self._recorder is not None:
             self._recorder.begin()
             self._recorder.episode_id = self.id
 
-    def step(self, episode: Any) -> None:
+    def step(self, episode: Episode) -> None:
         info = episode.get_infos(-1)
         if info:
             self.data.take(info)
@@ -179,16 +186,16 @@ class _Many:
         self._recorder = AgentsRecorder(settings, env_index=env_index) if settings is not None else None
         self._episode_data = episode_data
         self.data, self.id = EpisodeData(), ""
-        self._seen: dict[Any, int] = {}
+        self._seen: dict[object, int] = {}
 
-    def begin(self, episode: Any, count: Bill) -> None:
+    def begin(self, episode: Episode, count: Bill) -> None:
         self.data, self.id = EpisodeData(self._episode_data, count), str(episode.id_)
         self._seen = {agent: agent_episode.t for agent, agent_episode in episode.agent_episodes.items()}
         if self._recorder is not None:
             self._recorder.begin()
             self._recorder.episode_id = self.id
 
-    def step(self, episode: Any) -> None:
+    def step(self, episode: Episode) -> None:
         recorder = self._recorder
         if recorder is not None:
             recorder.turn()

@@ -20,6 +20,13 @@ from rollbook.bill import Bill
 from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+    from ray.tune.logger import Logger as LegacyLogger
+
+    from rollbook.adapters.rllib.walk import Patterns
+
 __all__ = ["OldLoggers", "RollbookTune"]
 
 
@@ -44,8 +51,8 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         dir: str | os.PathLike[str] | None = None,
         project: str | None = None,
         *,
-        include: Any = None,
-        exclude: Any = None,
+        include: Patterns = None,
+        exclude: Patterns = None,
         episode_data: bool = False,
         **options: object,
     ) -> None:
@@ -60,39 +67,39 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._ending: list[threading.Thread] = []
         self._count = Bill()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Tune keeps its callbacks in a file, to resume the experiment: runs stay with this process."""
         return {**self.__dict__, "_trials": {}, "_ending": [], "_count": Bill()}
 
     # -- Tune's hooks
 
-    def on_step_begin(self, iteration: int, trials: list[Any], **_: object) -> None:
+    def on_step_begin(self, iteration: int, trials: list[Trial], **_: object) -> None:
         """Open the runs of trials about to start, so that the driver is there before the trial's own process."""
         for trial in trials:
             if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
                 self._guard("opening a trial's run", lambda t=trial: self._of(t))
 
-    def log_trial_start(self, trial: object) -> None:
+    def log_trial_start(self, trial: Trial) -> None:
         """The trial's process is up."""
         self._guard("opening a trial's run", lambda: self._of(trial))
 
-    def log_trial_restore(self, trial: object) -> None:
+    def log_trial_restore(self, trial: Trial) -> None:
         """The trial goes on from a checkpoint; one of another trial (population-based training) is noted."""
         self._guard("noting a restored checkpoint", lambda: self._of(trial).restored(trial))
 
-    def on_trial_recover(self, iteration: int, trials: list[Any], trial: object, **_: object) -> None:
+    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **_: object) -> None:
         """The trial failed and will be tried again: what came after its checkpoint is hidden, and kept."""
         self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
 
-    def log_trial_result(self, iteration: int, trial: object, result: dict[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
         """One result."""
         self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
 
-    def log_trial_save(self, trial: object) -> None:
+    def log_trial_save(self, trial: Trial) -> None:
         """The trial has saved a checkpoint."""
         self._guard("registering a checkpoint", lambda: self._of(trial).saved(trial))
 
-    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+    def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         """The trial is over. Sealing its run happens beside the experiment."""
         known = self._trials.pop(trial.trial_id, None)
         if known is None:
@@ -102,7 +109,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         thread.start()
         self._ending = [ending for ending in self._ending if ending.is_alive()] + [thread]
 
-    def on_experiment_end(self, trials: list[Any], **_: object) -> None:
+    def on_experiment_end(self, trials: list[Trial], **_: object) -> None:
         """Wait for the runs to be sealed; runs that are still open were interrupted."""
         for known in self._trials.values():
             self._guard("ending a trial's run", lambda k=known: k.run.finish("killed"))
@@ -113,13 +120,13 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
 
     # -- inside
 
-    def _of(self, trial: Any) -> _Trial:
+    def _of(self, trial: Trial) -> _Trial:
         known = self._trials.get(trial.trial_id)
         if known is None:
             known = self._trials[trial.trial_id] = _Trial(trial, self._settings_for(trial), Walker(*self._filters))
         return known
 
-    def _settings_for(self, trial: Any) -> Settings:
+    def _settings_for(self, trial: Trial) -> Settings:
         """The place that the trial's own callback writes to, where this one was not told another."""
         theirs = _callback_settings(trial.config)
         if theirs is None:
@@ -150,7 +157,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
 class _Trial:
     """The run of one trial."""
 
-    def __init__(self, trial: Any, settings: Settings, walker: Walker) -> None:
+    def __init__(self, trial: Trial, settings: Settings, walker: Walker) -> None:
         experiment, name = names_of(trial.storage)
         self.run = open_run(
             settings,
@@ -166,7 +173,7 @@ class _Trial:
             self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
         self.run.summary["trial_id"] = str(trial.trial_id)
 
-    def result(self, trial: Any, result: dict[str, Any], episode_data: bool) -> None:
+    def result(self, trial: Trial, result: dict[str, Any], episode_data: bool) -> None:
         said = self._evaluations.without_repeated(result)
         if episode_data:
             texts = take_episode_data(said)
@@ -187,7 +194,7 @@ class _Trial:
             if name not in said and not (whole and scalar_of(value) is None):
                 yield name, value
 
-    def saved(self, trial: Any) -> None:
+    def saved(self, trial: Trial) -> None:
         checkpoint = trial.checkpoint
         path = getattr(checkpoint, "path", None)
         if path is None or path in self._saved:
@@ -199,7 +206,7 @@ class _Trial:
         saved = self.run.save_checkpoint(path=path, **clocks)
         self._saved[str(path)] = saved.id
 
-    def rewind(self, trial: Any) -> None:
+    def rewind(self, trial: Trial) -> None:
         """Go back to the checkpoint that the trial will go on from; without one it begins anew."""
         checkpoint = trial.checkpoint
         path = str(getattr(checkpoint, "path", "") or "")
@@ -222,12 +229,12 @@ class _Trial:
                 return str(row["checkpoint_id"])
         return ""
 
-    def restored(self, trial: Any) -> None:
+    def restored(self, trial: Trial) -> None:
         path = str(getattr(trial.checkpoint, "path", "") or "")
         if path and path not in self._saved and not self._find(path):
             self.run.note(f"the trial goes on from another trial's checkpoint: {path}")
 
-    def last_words(self, trial: Any, failed: bool) -> None:
+    def last_words(self, trial: Trial, failed: bool) -> None:
         for name, value in clocks_of(trial.last_result or {}).items():
             self.run.summary[f"last/{name}"] = value
         error = getattr(trial, "error_file", None)
@@ -252,13 +259,13 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
 
     def __init__(self, *classes: object) -> None:
         self._classes = classes
-        self._loggers: dict[str, list[Any]] = {}
+        self._loggers: dict[str, list[LegacyLogger]] = {}
         self._count = Bill()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_loggers": {}, "_count": Bill()}
 
-    def log_trial_start(self, trial: Any) -> None:
+    def log_trial_start(self, trial: Trial) -> None:
         """Make the loggers of a trial; one that starts again keeps its own."""
         if trial.trial_id not in self._loggers:
             trial.init_local_path()
@@ -268,7 +275,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             ]
             self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
 
-    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
         """Hand them a result."""
         working = []
         for logger in self._loggers.get(trial.trial_id, ()):
@@ -276,7 +283,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
                 working.append(logger)
         self._loggers[trial.trial_id] = working
 
-    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+    def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         """Close them."""
         for logger in self._loggers.pop(trial.trial_id, ()):
             self._try(logger.close)
@@ -289,13 +296,13 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             return None
 
 
-def _is_placed(trial: object) -> bool:
+def _is_placed(trial: Trial) -> bool:
     """Whether Tune has given the trial its folder, which it does when it asks for the trial's process."""
     path: Any = getattr(trial, "local_path", None)
     return bool(path) and os.path.isdir(path)
 
 
-def _is_function(trial: Any) -> bool:
+def _is_function(trial: Trial) -> bool:
     """Whether a trial is a function, which reports what it likes; False for an algorithm."""
     from ray.tune.trainable import FunctionTrainable
 
@@ -315,6 +322,6 @@ def _callback_settings(config: object) -> Settings | None:
     return None
 
 
-def _checkpoint_metrics(trial: object) -> dict[str, Any] | None:
+def _checkpoint_metrics(trial: Trial) -> dict[str, Any] | None:
     metrics = getattr(getattr(trial, "latest_checkpoint_result", None), "metrics", None)
     return metrics if isinstance(metrics, dict) else None

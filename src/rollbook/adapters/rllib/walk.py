@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from rollbook.run.scope import Scope
+
+    Patterns = str | Iterable[str] | None
+    """Regular expressions on names: one, several, or none."""
+
 __all__ = ["Walker", "clocks_of", "file_step", "flatten_result"]
 
 SKIPPED = ("config",)
@@ -24,7 +29,7 @@ SKIPPED = ("config",)
 _CHANGING_TEXTS = ("date",)
 
 
-def flatten_result(result: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_result(result: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
     """The leaves of a nested result as ("a/b", value). Keys that are no text (policy numbers, tuples) become text."""
     for key, value in result.items():
         name = f"{prefix}{'/'.join(map(str, key)) if isinstance(key, tuple) else key}"
@@ -89,7 +94,7 @@ class Walker:
         return known
 
     def log(
-        self, run: Any, result: Mapping[Any, Any], more: Iterator[tuple[str, object]] | None = None
+        self, run: Scope, result: Mapping[Any, object], more: Iterator[tuple[str, object]] | None = None
     ) -> dict[str, Any]:
         """Log one result at its clocks.
 
@@ -122,12 +127,12 @@ class Walker:
             run.log(row, **clocks)
         return row
 
-    def _text(self, run: Any, name: str, value: str, clocks: Mapping[str, int]) -> None:
+    def _text(self, run: Scope, name: str, value: str, clocks: Mapping[str, int]) -> None:
         if name not in _CHANGING_TEXTS and self._texts.get(name) != value:
             self._texts[name] = value
             run.log_text(name, value, **clocks)
 
-    def _several(self, run: Any, name: str, value: object, clocks: Mapping[str, int]) -> bool:
+    def _several(self, run: Scope, name: str, value: object, clocks: Mapping[str, int]) -> bool:
         """Log what is no single number. False if it cannot be."""
         import numpy as np
 
@@ -152,7 +157,7 @@ class Walker:
             run.log_histogram(name, array.reshape(-1), **clocks)
         return True
 
-    def _picture(self, run: Any, name: str, value: object, clocks: Mapping[str, int]) -> bool:
+    def _picture(self, run: Scope, name: str, value: object, clocks: Mapping[str, int]) -> bool:
         """Log `value` if it is an array that looks like a picture, [h, w, 1|3|4] or channels first, or a film."""
         array: Any = value
         shape: tuple[int, ...] = getattr(value, "shape", ())
@@ -179,7 +184,7 @@ def _first(*values: object) -> object:
     return next((value for value in values if value is not None), None)
 
 
-def _patterns(what: str, given: str | Iterable[str] | None) -> list[re.Pattern[str]]:
+def _patterns(what: str, given: Patterns) -> list[re.Pattern[str]]:
     try:
         return [re.compile(text) for text in ([given] if isinstance(given, str) else given or ())]
     except (re.error, TypeError) as err:

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from rollbook.run.scope import Scope
+
 __all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "watch_evaluation"]
 
 _OF_MONITOR = frozenset({"r", "l", "t"})
@@ -31,7 +36,7 @@ def find_monitors(env: object) -> list[Any]:
     return monitors
 
 
-def already_recorded(env: Any, run: Any) -> list[bool]:
+def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
     """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process.
 
     Args:
@@ -66,7 +71,7 @@ class EpisodeTracker:
     done.
     """
 
-    def __init__(self, env: Any, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, env: VecEnv, clock: Callable[[], float] = time.perf_counter) -> None:
         import numpy as np
 
         n = int(env.num_envs)
@@ -156,7 +161,7 @@ def _item(value: object) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
-def watch_evaluation(callback: Any, ended: Callable[[dict[str, Any]], None]) -> bool:
+def watch_evaluation(callback: BaseCallback, ended: Callable[[dict[str, Any]], None]) -> bool:
     """Have every episode of an `EvalCallback` told to `ended`, besides what the callback does.
 
     Uses the function it hands to `evaluate_policy`, which is called at each step. Returns whether that could be done.

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
     from rollbook.values.walk import Place
 
 __all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
@@ -18,7 +20,7 @@ __all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
 _NOT_SETTINGS = frozenset({"self", "env", "_init_setup_model", "verbose", "tensorboard_log", "kwargs", "args"})
 
 
-def environment_name(model: Any) -> str:
+def environment_name(model: BaseAlgorithm) -> str:
     """The environment's id, or its class name."""
     try:
         spec = model.get_env().get_attr("spec", indices=0)[0]

@@ -22,14 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.logger import Logger
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from rollbook.run.scope import Scope
+
 _host.require("RollbookCallback")
 
 if TYPE_CHECKING:
 
     class _Base:
-        model: Any
-        logger: Any
-        training_env: Any
+        model: BaseAlgorithm
+        logger: Logger
+        training_env: VecEnv
         locals: dict[str, Any]
         num_timesteps: int
 
@@ -216,7 +222,7 @@ class RollbookCallback(_Base):
         return clocks
 
     def _all_clocks(self, native: int) -> dict[str, object]:
-        clocks: dict[str, object] = {
+        clocks: dict[str, Any] = {
             "env_step": native + self._offset,
             "step": native,
             "policy_version": self._updates,
@@ -256,14 +262,14 @@ class RollbookCallback(_Base):
             if not any(self._recorded_inside[columns["env_index"] :][:1]):
                 self._log_episode(self._train, columns)
 
-    def _log_episode(self, scope: Any, columns: dict[str, Any]) -> None:
+    def _log_episode(self, scope: Scope, columns: dict[str, Any]) -> None:
         native = self.num_timesteps
         clocks = {"env_step": native + self._offset, "step": native, "policy_version": self._updates}
         scope.log_episode(**columns, episode=self._episodes, **clocks)
 
     @property
-    def _train(self) -> object:
-        scope = self.__dict__.get("_train_scope")
+    def _train(self) -> Scope:
+        scope: Scope | None = self.__dict__.get("_train_scope")
         if scope is None:
             scope = self.__dict__["_train_scope"] = self.run.scope("train")
         return scope
@@ -296,7 +302,7 @@ class RollbookCallback(_Base):
             watch_evaluation(callback, partial(self._keep_evaluated, test, inside or []))
             self._best_seen[id(callback)] = float(callback.best_mean_reward)
 
-    def _keep_evaluated(self, scope: object, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
+    def _keep_evaluated(self, scope: Scope, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
         if not any(recorded_inside[columns["env_index"] :][:1]):
             self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
         self._count.guard("evaluation", "noting the best model", self._note_best_models)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.book.book import Book
+    from rollbook.run.scope import Scope
 
 __all__ = ["EXT", "LoadMonitorResultsError", "Monitor", "ResultsWriter", "get_monitor_files", "load_results"]
 __all__ += ["read_monitor", "record_monitor", "write_monitor"]
@@ -272,7 +273,7 @@ def load_results(path: str | os.PathLike[str]) -> Any:
     return pandas.DataFrame(plain, columns=None if plain else ["r", "l", "t"]).reset_index()
 
 
-def record_monitor(run: Any, path: str | os.PathLike[str]) -> int:
+def record_monitor(run: Scope, path: str | os.PathLike[str]) -> int:
     """Write the episodes of Monitor files to a run (table `episodes`, scope "train"); returns how many.
 
     Their env_step is the running sum of lengths, their time the one in the file.

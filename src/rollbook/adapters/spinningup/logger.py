@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Self
 
     from rollbook.run.run import Run
+    from rollbook.run.scope import Scope
 
 __all__ = ["DummyLogger", "EpochLogger", "Logger"]
 
@@ -305,7 +306,7 @@ class EpochLogger(Logger):
         """As `Logger`; with raw=False only the statistics reach the run, not each stored value."""
         super().__init__(*args, **kwargs)
         self.epoch_dict: dict[str, list[Any]] = {}
-        self._scopes: dict[str, Any] = {}
+        self._scopes: dict[str, Scope] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
     def store(self, **kwargs: object) -> None:

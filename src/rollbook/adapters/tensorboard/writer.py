@@ -463,7 +463,9 @@ class SummaryWriter:
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""
-        others = [writer for writer in _writers.of(self.run) if writer.log_dir != self.log_dir]
+        others = (
+            [] if self.run is None else [writer for writer in _writers.of(self.run) if writer.log_dir != self.log_dir]
+        )
         if not others:
             return ""
         inside = os.path.relpath(self.log_dir, others[0].log_dir)

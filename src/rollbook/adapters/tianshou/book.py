@@ -20,6 +20,11 @@ from rollbook.adapters.tianshou.data import episodes_of, flat, for_native
 from rollbook.adapters.tianshou.restore import restore_logged_data
 from rollbook.bill import Bill
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+    from rollbook.run.scope import Scope
+
 __all__ = ["RollbookLogger"]
 
 
@@ -74,7 +79,7 @@ class RollbookLogger(BaseLogger):
         self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookLogger")
         self.writer, self.write_flush = writer, write_flush
         self._finish = opened_here if finish is None else finish
-        self._scopes: dict[str, Any] = {}
+        self._scopes: dict[str, Scope] = {}
         self._gradient_steps = 0
         self._checkpoint: Any = None
         self._best = float("-inf")
@@ -291,7 +296,7 @@ class RollbookLogger(BaseLogger):
         if self.write_flush:
             writer.flush()
 
-    def _scope(self, name: str) -> Any:
+    def _scope(self, name: str) -> Scope:
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = self.run.scope(str(name))  # type: ignore[union-attr]
@@ -309,13 +314,13 @@ def _is_array(value: object) -> bool:
     return hasattr(value, "__array_interface__") and hasattr(value, "__setitem__")
 
 
-def _last_test_step(book: Any) -> int:
+def _last_test_step(book: Book) -> int:
     """The env_step of the last test in the book, -1 if there is none."""
     steps = [clocks.get("env_step", -1) for key, (_, clocks, _) in book.latest().items() if key.startswith("test/")]
     return max(steps, default=-1)
 
 
-def _best_test(book: Any) -> float:
+def _best_test(book: Book) -> float:
     keys = [key for key in ("test/returns_stat/mean", "test/rew") if key in book.keys()]  # noqa: SIM118 - a method, no dict
     best = float("-inf")
     for key in keys:

@@ -16,14 +16,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-    from typing import Any
+
+    from rollbook.book.book import Book
+    from rollbook.run.scope import Scope
 
 __all__ = ["attach_advantages", "take_from_files", "take_from_trainer"]
 
 _FILE = re.compile(r"completions_(\d+)\.parquet")
 
 
-def attach_advantages(run: Any, output_dir: str | os.PathLike[str]) -> int:
+def attach_advantages(run: Scope, output_dir: str | os.PathLike[str]) -> int:
     """Take the advantages from `<output_dir>/completions/*.parquet`, which `log_completions=True` makes GRPO write.
 
     A completion and its row there are matched by step, order, and the texts of both. What has an advantage already is
@@ -44,7 +46,7 @@ def attach_advantages(run: Any, output_dir: str | os.PathLike[str]) -> int:
     return int(Bill(to=run).guard("trl_advantages", "attaching advantages", work) or 0)
 
 
-def take_from_files(run: object, output_dir: str, since: int = -1) -> int:
+def take_from_files(run: Scope, output_dir: str, since: int = -1) -> int:
     """The same for the batches that wait in memory; only files of steps after `since`. Returns the last step seen."""
     link = link_of(run)
     if not link.waiting:
@@ -53,7 +55,7 @@ def take_from_files(run: object, output_dir: str, since: int = -1) -> int:
     return last
 
 
-def take_from_trainer(run: object) -> bool:
+def take_from_trainer(run: Scope) -> bool:
     """The advantages of the batches that wait, from the record the trainer keeps of the last batch it generated.
 
     That record is TRL's own affair, so nothing is taken unless it has the shape and the very texts expected.
@@ -72,7 +74,7 @@ def take_from_trainer(run: object) -> bool:
     return True
 
 
-def _match_files(run: object, waiting: list[Batch], folder: Path, rank: int, since: int = -1) -> tuple[int, int]:
+def _match_files(run: Scope, waiting: list[Batch], folder: Path, rank: int, since: int = -1) -> tuple[int, int]:
     files = {int(match[1]): path for path in folder.glob("*.parquet") if (match := _FILE.fullmatch(path.name))}
     taken, last = 0, since
     for step in sorted(files):
@@ -96,7 +98,7 @@ def _read(path: Path) -> tuple[list[tuple[str, str]], list[float]]:
 
 
 def _match(
-    run: Any,
+    run: Scope,
     waiting: list[Batch],
     rows: Sequence[tuple[str, str]],
     advantages: Sequence[float],
@@ -122,9 +124,9 @@ def _match(
         end = start
         waiting.remove(batch)
         taken += n
-        clocks = {"gradient_step": batch.step, "policy_version": batch.step}
         values = [float(value) for value in advantages[start : start + n]]
-        run.record("advantages", {"sample_id": batch.sample_ids, "advantage": values}, n=n, **clocks)
+        columns = {"sample_id": batch.sample_ids, "advantage": values}
+        run.record("advantages", columns, n=n, gradient_step=batch.step, policy_version=batch.step)
     return taken
 
 
@@ -137,7 +139,7 @@ def _last_block(rows: Sequence[tuple[str, str]], mine: list[tuple[str, str]], en
     return None
 
 
-def _without_advantages(book: Any) -> list[Batch]:
+def _without_advantages(book: Book) -> list[Batch]:
     """The batches in the book that have no advantages yet, the oldest first."""
     from rollbook.errors import UnknownKey
 
@@ -148,7 +150,7 @@ def _without_advantages(book: Any) -> list[Batch]:
         known = set(book.table("advantages")["sample_id"].to_pylist())
     except UnknownKey:
         known = set()
-    batches: dict[Any, Batch] = {}
+    batches: dict[tuple[object, ...], Batch] = {}
     wanted = ("sample_id", "item", "prompt", "generation", "mode", "policy_version", "writer", "batch")
     for row in samples.select([name for name in wanted if name in samples.column_names]).to_pylist():
         if row["generation"] is None or row["sample_id"] in known:

@@ -11,8 +11,10 @@ from rollbook.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
+
+    from rollbook.run.scope import Scope
 
 __all__ = ["Batch", "Link", "link_of", "write"]
 
@@ -29,9 +31,9 @@ class Batch:
     mode: str | None
     prompts: list[str]
     completions: list[str]
-    tokens: Sequence[Any] | None
-    columns: dict[str, list[Any]]
-    rewards: dict[str, list[Any]] = field(default_factory=dict)
+    tokens: Sequence[Sequence[int]] | None
+    columns: dict[str, list[object]]
+    rewards: dict[str, list[object]] = field(default_factory=dict)
     written: bool = False
     sample_ids: list[str] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ class Link:
         self.ends: frozenset[int] = frozenset()
         self.weights: list[float] | None = None
         self.waiting: list[Batch] = []
-        self.trainer: weakref.ref[Any] | None = None
+        self.trainer: weakref.ref[object] | None = None
         self.wants_advantages = False
         self.lock = threading.Lock()
 
@@ -65,7 +67,7 @@ class Link:
         return self.num_generations_eval if mode == "eval" else self.num_generations
 
 
-_links: weakref.WeakKeyDictionary[Any, Link] = weakref.WeakKeyDictionary()
+_links: weakref.WeakKeyDictionary[object, Link] = weakref.WeakKeyDictionary()
 
 
 def link_of(run: object) -> Link:
@@ -77,7 +79,7 @@ def link_of(run: object) -> Link:
     return link
 
 
-def write(run: object, batch: Batch, names: Sequence[str]) -> None:
+def write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
     """Write the batch into `samples`, one row per completion; failures are counted.
 
     Args:
@@ -89,7 +91,7 @@ def write(run: object, batch: Batch, names: Sequence[str]) -> None:
     Bill(to=run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names))
 
 
-def _write(run: Any, batch: Batch, names: Sequence[str]) -> None:
+def _write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
     link = link_of(run)
     n = len(batch.completions)
     label = f"{batch.step}" if batch.number == 0 else f"{batch.step}.{batch.number}"
@@ -119,7 +121,7 @@ def _write(run: Any, batch: Batch, names: Sequence[str]) -> None:
     else:
         groups = [f"{prefix}{label}-r{link.rank}-{i}" for i in _runs_of_equals(batch.prompts)]
     ids = [f"{prefix}{label}-{first + i}" for i in range(n)]
-    known = getattr(getattr(run, "run", run).writer, "clocks", ())
+    known = run.run.writer.clocks
     clocks = {name: batch.step for name in ("gradient_step", "policy_version", "train_iter") if name in known}
     batch.sample_ids = run.log_samples(batch.completions, ids=ids, group=groups, **columns, **clocks).ids
     if link.wants_advantages:
@@ -154,7 +156,7 @@ def _total(rewards: dict[str, list[float | None]], weights: list[float] | None, 
     return totals
 
 
-def _finish(ids: Any, link: Link) -> str | None:
+def _finish(ids: Sequence[int], link: Link) -> str | None:
     if not len(ids):
         return None
     if link.ends:
@@ -172,6 +174,6 @@ def _runs_of_equals(prompts: Sequence[str]) -> list[int]:
     return numbers
 
 
-def texts(values: Any) -> list[str]:
+def texts(values: Iterable[object]) -> list[str]:
     """Each prompt or completion as text."""
     return [text_of(value) for value in values]

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from transformers import TrainerState, TrainingArguments
+
+    from rollbook.run.run import Run
+
     class _Base:
         pass
 else:
@@ -73,7 +77,7 @@ class RollbookCallback(_Base):
 
     # -- what transformers calls
 
-    def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Open the run if there is none, and keep the configuration."""
         self._join(args, state)
         guard = self._count.guard
@@ -82,7 +86,12 @@ class RollbookCallback(_Base):
         guard("rewind", "going back to the checkpoint", lambda: self._follow_resume(state))
 
     def on_log(
-        self, args: object, state: Any, control: object, logs: Mapping[str, Any] | None = None, **kwargs: object
+        self,
+        args: object,
+        state: TrainerState,
+        control: object,
+        logs: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> None:
         """One row under the native keys."""
         self._join(args, state)  # evaluate() without train() logs too
@@ -90,24 +99,24 @@ class RollbookCallback(_Base):
             self.run.log(logs, **self._clocks(state))
         self._take_advantages(args)
 
-    def on_substep_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
+    def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """The advantages of a new batch are known."""
         self._take_advantages(args)
 
-    def on_step_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
+    def on_step_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """The advantages of a new batch are known."""
         self._take_advantages(args)
 
-    def on_prediction_step(self, args: object, state: object, control: object, **kwargs: object) -> None:
+    def on_prediction_step(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """The advantages of an evaluated batch are known."""
         self._take_advantages(args)
 
-    def on_save(self, args: Any, state: Any, control: object, **kwargs: object) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
         if self.run is not None and state.is_world_process_zero:
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
-    def on_train_end(self, args: object, state: Any, control: object, **kwargs: object) -> None:
+    def on_train_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Take the last advantages and say how it ended."""
         if self.run is None:
             return
@@ -122,7 +131,7 @@ class RollbookCallback(_Base):
 
     # -- beginning
 
-    def _join(self, args: object, state: Any) -> None:
+    def _join(self, args: object, state: TrainerState) -> None:
         if self.run is not None:
             takes_native_keys(self.run)
             return
@@ -143,7 +152,7 @@ class RollbookCallback(_Base):
         takes_native_keys(self.run)
         self._count = Bill(to=self.run)
 
-    def _keep_config(self, args: Any, model: object) -> None:
+    def _keep_config(self, args: TrainingArguments, model: object) -> None:
         if int(getattr(args, "process_index", 0) or 0):
             return
         config = self.run.run.config
@@ -175,14 +184,14 @@ class RollbookCallback(_Base):
                 ends.update(value if isinstance(value, (list, tuple)) else [value] if value is not None else [])
         link.ends = frozenset(ends)
 
-    def _follow_resume(self, state: Any) -> None:
+    def _follow_resume(self, state: TrainerState) -> None:
         run, reached = self.run.run, int(state.global_step)
         if run.resumed and run.writer.main and 0 < reached < _furthest(run):
             run.rewind(gradient_step=reached)
 
     # -- going on
 
-    def _clocks(self, state: Any) -> dict[str, int]:
+    def _clocks(self, state: TrainerState) -> dict[str, int]:
         now = int(state.global_step)
         clocks = {"gradient_step": now, "step": now}
         if "train_iter" in self.run.run.writer.clocks:
@@ -194,13 +203,13 @@ class RollbookCallback(_Base):
             return
         self._count.guard("trl_advantages", "attaching advantages", lambda: self._do_take(args))
 
-    def _do_take(self, args: Any) -> None:
+    def _do_take(self, args: TrainingArguments) -> None:
         if self._advantages == "trainer" and take_from_trainer(self.run):
             return
         if getattr(args, "log_completions", False):
             self._last_file = take_from_files(self.run, str(args.output_dir), self._last_file)
 
-    def _register(self, args: Any, state: Any) -> None:
+    def _register(self, args: TrainingArguments, state: TrainerState) -> None:
         path = os.path.join(str(args.output_dir), f"checkpoint-{state.global_step}")
         if not os.path.isdir(path):
             return
@@ -217,7 +226,7 @@ class RollbookCallback(_Base):
             path=path, score=score, higher_is_better=higher is not False, rng=False, **self._clocks(state)
         )
 
-    def _sum_up(self, state: Any) -> None:
+    def _sum_up(self, state: TrainerState) -> None:
         summary = self.run.run.summary
         summary["global_step"] = int(state.global_step)
         summary["stopped_by"] = "max_steps" if state.global_step >= state.max_steps else "callback"
@@ -226,7 +235,7 @@ class RollbookCallback(_Base):
             summary["best_model_checkpoint"] = str(state.best_model_checkpoint)
 
 
-def _furthest(run: Any) -> int:
+def _furthest(run: Run) -> int:
     """How far the gradient steps of a resumed run had come."""
     steps = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
     return max((reading for reading in steps if reading is not None), default=0)

@@ -8,10 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rollbook.book.book import Book
+
 __all__ = ["completions"]
 
 
-def completions(book: Any, where: str | None = None, order_by: str | None = None, limit: int | None = None) -> Any:
+def completions(book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None) -> Any:
     """One row per completion: what `samples` holds, its `item` named `completion`, and the advantage beside it.
 
     Args:

@@ -14,8 +14,10 @@ from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
+
+    from rollbook.run.scope import Scope
 
 __all__ = ["record_rewards"]
 
@@ -25,7 +27,7 @@ _SPECIAL = frozenset(
 _TAKEN = frozenset(("prompt", "completion", "rewards", "reward", "advantage", "mode", "generation", "length", "group"))
 
 
-def record_rewards(reward_funcs: Any, run: Any = None, *, columns: bool | Iterable[str] = True) -> Any:
+def record_rewards(reward_funcs: object, run: Scope | None = None, *, columns: bool | Iterable[str] = True) -> object:
     """Wrap reward functions so that every completion becomes a row of `samples`.
 
     The functions are called with exactly the arguments they were called with before, return what they returned, and
@@ -72,7 +74,7 @@ def _plain_name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _names(functions: list[Any]) -> list[str]:
+def _names(functions: Sequence[Any]) -> list[str]:
     names: list[str] = []
     for function in functions:
         name = own = _plain_name(function)
@@ -89,14 +91,14 @@ def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _wrap(function: Callable[..., object], name: str, gathering: _Gathering) -> Callable[..., Any]:
+def _wrap(function: Any, name: str, gathering: _Gathering) -> Callable[..., object]:
     return (_AsyncRecorded if _is_async(function) else _Recorded)(function, name, gathering)
 
 
 class _Recorded:
     """A reward function and whom to tell. An object, not a closure: it can be sent to another process."""
 
-    def __init__(self, function: Callable[..., Any], name: str, gathering: _Gathering) -> None:
+    def __init__(self, function: Any, name: str, gathering: _Gathering) -> None:
         self.__wrapped__, self._name, self._gathering = function, name, gathering
         self.__name__ = _plain_name(function)
         self.__doc__ = getattr(function, "__doc__", None)
@@ -136,11 +138,11 @@ class _Gathering:
     def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str]) -> None:
         self._run, self._names, self._columns = run, names, columns
         self._lock = threading.Lock()
-        self._open: tuple[Any, Batch] | None = None
+        self._open: tuple[object, Batch] | None = None
         self._last = (-1, 0)
         self._count: Bill | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _Gathering, (self._run, self._names, self._columns)
 
     def begin(self, kwargs: dict[str, Any]) -> Batch | None:
@@ -211,7 +213,7 @@ class _Gathering:
             return
         n = len(batch.completions)
 
-        def log_extra_and_keep(column: str, values: Any) -> Any:
+        def log_extra_and_keep(column: str, values: Iterable[object]) -> object:
             listed = list(values)
             if len(listed) == n and not batch.written:
                 batch.columns[f"extra/{column}"] = listed
