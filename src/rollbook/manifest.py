@@ -237,7 +237,7 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
     return fields, problems
 
 
-def _entry(entry: dict[str, Any], problems: list[str]) -> Attempt:
+def _entry(entry: dict[str, object], problems: list[str]) -> Attempt:
     clean: Any = dict(entry)
     for name, (taken, kind) in _ENTRY_FIELDS.items():
         if name in clean and (value := taken(clean[name])) is not _WRONG:
@@ -285,17 +285,17 @@ def _mapping(value: object) -> object:
     return value if isinstance(value, dict) else _WRONG
 
 
-def _texts(value: object) -> Any:
+def _texts(value: object) -> object:
     return [str(text) for text in value] if isinstance(value, list) else _WRONG
 
 
-def _counts(value: object) -> Any:
+def _counts(value: object) -> object:
     if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
         return _WRONG
     return value
 
 
-def _cut(value: object) -> Any:
+def _cut(value: object) -> object:
     if value is None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
@@ -309,7 +309,7 @@ def _cut(value: object) -> Any:
     return value
 
 
-_FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "format": (_integer_or_none, "an integer"),
     "id": (_text, "text"),
     "project": (_text, "text"),
@@ -337,7 +337,7 @@ _FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "x": (_text, "text"),
 }
 
-_ENTRY_FIELDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+_ENTRY_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "parent": (_integer_or_none, "an integer"),
     "cut": (_cut, "a cut"),
     "checkpoint": (_text_or_none, "text"),
@@ -418,7 +418,7 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
 # -- what each life was started with
 
 
-def follow_summary(summary: dict[str, Any], mark: Mapping[str, object]) -> None:
+def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> None:
     """Bring a summary up to date with one of the marks that tell of its changes: {"values": {…}, "gone": [key, …]}."""
     values, gone = mark.get("values"), mark.get("gone")
     if isinstance(values, dict):

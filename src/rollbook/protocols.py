@@ -242,7 +242,7 @@ class Recorder(Protocol):
     def scope_name(self) -> str:
         """The scope's name, "" for the run itself."""
 
-    def log(self, values: Mapping[str, Any], **clocks: Any) -> None:
+    def log(self, values: Mapping[str, object], **clocks: Any) -> None:
         """Append one row of scalars; keys get the scope's prefix."""
 
     def record(
@@ -251,7 +251,7 @@ class Recorder(Protocol):
         columns: Mapping[str, Any],
         n: int = 1,
         *,
-        clock_columns: Mapping[str, Any] | None = None,
+        clock_columns: Mapping[str, object] | None = None,
         time_column: Any = None,
         **clocks: Any,
     ) -> int:

@@ -16,10 +16,6 @@ import re
 from rollbook.errors import BadInput
 from rollbook.files import read_json, write_json
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["Origin", "backlog", "begin", "check_remote", "end", "is_address", "origin_of", "parts_of", "run_and_place"]
 
 _SCHEMES = {
@@ -201,7 +197,7 @@ def _origin_in(path: str) -> Origin | None:
         return None
 
 
-def backlog(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+def backlog(folder: str | os.PathLike[str]) -> dict[str, object] | None:
     """How far shipping is, as the shipper said last; None if the folder is not shipped, {} if nothing was tried yet.
 
     `time` and `since` (unix seconds: of the last try; of the oldest thing that waits), `waiting_files`,

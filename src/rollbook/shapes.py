@@ -96,7 +96,7 @@ class RunJson(TypedDict, total=False):
     job_type: str | None
     x: str
     parent: Any
-    forked_from: Any
+    forked_from: object
     remote: str
     host: str | None
     boot_id: str | None
@@ -105,16 +105,16 @@ class RunJson(TypedDict, total=False):
     writers_died: dict[str, int]
     results: dict[str, Any]
     part: dict[str, Any]
-    imported: dict[str, Any]
+    imported: dict[str, object]
 
     command: list[str]
     cwd: str
     python: str
     executable: str
     platform: str
-    git: dict[str, Any]
+    git: dict[str, object]
     packages: dict[str, str]
-    environment: dict[str, Any]
+    environment: dict[str, object]
 
 
 class Plan(TypedDict, total=False):
@@ -130,7 +130,7 @@ class Plan(TypedDict, total=False):
     sinks: list[dict[str, Any]]
     x: str
     host_seconds: float
-    rules: list[dict[str, Any]]
+    rules: list[dict[str, object]]
 
 
 class Identity(TypedDict):

@@ -119,7 +119,7 @@ def _ghosts(book: ChartTables, keys: list[str], axis: str) -> tuple[Trace, ...]:
     return tuple(ghosts)
 
 
-_MAKERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+_MAKERS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
     "curves": (_curves, ("points", "marks")),
     "small_multiples": (_small_multiples, ("points", "marks")),
     "stages": (stages, ("points",)),

@@ -120,7 +120,7 @@ def _parsed(query: str) -> str:
         return str(connection.execute("select json_serialize_sql(?)", [query]).fetchone()[0])
 
 
-def _columns(node: dict[str, Any], text: str, where: str) -> list[tuple[str, ...]]:
+def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))

@@ -334,7 +334,7 @@ class _Log:
         self._tables = FrameTables(info, lane)
         self._pending: list[tuple[int, int, dict[str, object]]] = []
         self._built: list[tuple[Meta, pa.Table]] | None = None
-        self.fill_payloads: list[dict[str, Any]] = []
+        self.fill_payloads: list[dict[str, object]] = []
 
     def scan(self, tables: Collection[str], problems: dict[str, str]) -> None:
         """Take in the frames of some tables that are new, up to where the file ends now, though it may grow meanwhile.

@@ -128,7 +128,7 @@ def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float
     return [(float(finite.min()), float(finite.max()))] if len(finite) else []
 
 
-def _checkpoint(book: MeasuredRun) -> dict[str, Any]:
+def _checkpoint(book: MeasuredRun) -> dict[str, object]:
     row = choose_checkpoint(checkpoint_rows(book.table("checkpoints")), "best", book.path)
     if row is None:
         return {}

@@ -58,7 +58,7 @@ class _Recorded:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.env!r}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _without_recording, (self.env,)
 
     def _describe(self) -> None:

@@ -94,7 +94,7 @@ class SharedClocks:
         except OSError:
             pass
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return SharedClocks, (self.names, self.path)
 
 

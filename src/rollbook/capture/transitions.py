@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TransitionRecorder"]
 
-_NOTHING: Any = object()
+_NOTHING: object = object()
 
 
 class TransitionRecorder:

@@ -112,7 +112,7 @@ def _order(value: object) -> tuple[bool, object]:
 _COLUMNS = ("run", "id", "status", "seed", "best", "begun", "took", "attempts", "tags")
 
 
-def _best(summary: dict[str, Any]) -> float | None:
+def _best(summary: dict[str, object]) -> float | None:
     """The best value of the first canonical score that the run has."""
     values = (summary.get(f"{name}.best") for name in SCORES)
     return next((value for value in values if isinstance(value, (int, float))), None)

@@ -8,7 +8,6 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -129,7 +128,7 @@ def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

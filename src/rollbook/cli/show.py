@@ -85,7 +85,7 @@ def _stages(book: Book) -> dict[str, float]:
     return {str(name): float(took) for name, took in spent if took is not None}
 
 
-def _checkpoints(book: Book) -> dict[str, Any]:
+def _checkpoints(book: Book) -> dict[str, object]:
     """How many checkpoints are still there, and which are the best and the last."""
     from rollbook.book.checkpoints import checkpoint_rows, kept_checkpoints
     from rollbook.errors import UnknownKey

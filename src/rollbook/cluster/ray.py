@@ -26,8 +26,6 @@ from rollbook.run.session import unpickle_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.run.run import Run
 
 __all__ = ["Address", "address"]
@@ -44,7 +42,7 @@ class Address:
 
     __slots__ = ("folder", "nonce", "page")
 
-    def __init__(self, folder: str, nonce: str, page: dict[str, Any]) -> None:
+    def __init__(self, folder: str, nonce: str, page: dict[str, object]) -> None:
         self.folder, self.nonce, self.page = folder, nonce, page
 
     def writer(self) -> Run:
@@ -61,7 +59,7 @@ class Address:
     def __repr__(self) -> str:
         return f"<Address of run {self.page.get('id')} in {self.folder}>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Address, (self.folder, self.nonce, self.page)
 
 

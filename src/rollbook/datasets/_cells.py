@@ -44,7 +44,7 @@ def column_cells(
     return values
 
 
-def from_json(cells: list[Any]) -> Cells:
+def from_json(cells: list[object]) -> Cells:
     """Numbers, and lists of numbers of one shape, as an array again."""
     try:
         array = np.asarray(cells)

@@ -214,7 +214,7 @@ def cut(column: Column, places: Places) -> Cells | None:
     return [_plain(cells[row]) if there else None for row, there in zip(rows.tolist(), valid.tolist(), strict=True)]
 
 
-def _plain(cell: object) -> Any:
+def _plain(cell: object) -> object:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 

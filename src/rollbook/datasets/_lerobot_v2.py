@@ -94,7 +94,7 @@ def _data_path(number: int, size: int) -> str:
     return f"data/chunk-{number // size:03d}/episode_{number:06d}.parquet"
 
 
-def _plain(column: Column, n: int) -> dict[str, Any]:
+def _plain(column: Column, n: int) -> dict[str, object]:
     """The statistics of one episode, without the quantiles, which this version does not know."""
     stats = episode_stats(column, [n])
     return {**{key: stats[key][0].tolist() for key in ("min", "max", "mean", "std")}, "count": [n]}

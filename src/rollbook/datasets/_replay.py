@@ -132,7 +132,7 @@ def _row(cell: object) -> Cells:
     return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
 
 
-def _plain(cell: object) -> Any:
+def _plain(cell: object) -> object:
     return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 

@@ -184,7 +184,7 @@ def _check_first(line: dict[str, Any], path: str, replay: Replay) -> None:
         replay.spaces(observation, action, agent, line.get("env_id"))
 
 
-def _trajectory(head: dict[str, Any], lines: list[dict[str, Any]]) -> Trajectory:
+def _trajectory(head: dict[str, Any], lines: list[dict[str, object]]) -> Trajectory:
     steps = [line for line in lines if "reward" in line or "terminated" in line or _acts(line)]
     ends = [line for line in lines if not ("reward" in line or "terminated" in line or _acts(line))]
     types = head.get("types") or {}
@@ -222,7 +222,7 @@ def _numbers(cells: object) -> Any:
     return float(cells) if isinstance(cells, str) else cells
 
 
-def _json(value: object) -> Any:
+def _json(value: object) -> object:
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, float):
@@ -242,7 +242,7 @@ def _unjson(value: object) -> Any:
     return value
 
 
-def _encoded(content: Any) -> str:
+def _encoded(content: object) -> str:
     """The JSON of content in which NaN and bytes, for which JSON has no form, are rare."""
     try:
         return _encode(content)
@@ -250,7 +250,7 @@ def _encoded(content: Any) -> str:
         return _encode(_json(content))
 
 
-def _of_numpy(value: Any) -> object:
+def _of_numpy(value: object) -> object:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError
@@ -259,7 +259,7 @@ def _of_numpy(value: Any) -> object:
 _encode = json.JSONEncoder(allow_nan=False, default=_of_numpy).encode
 
 
-def _line(file: IO[str], content: dict[str, Any]) -> None:
+def _line(file: IO[str], content: dict[str, object]) -> None:
     file.write(_encoded(content) + "\n")
 
 

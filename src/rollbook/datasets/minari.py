@@ -108,7 +108,9 @@ def _place(dataset_id: str) -> Path:
     return Path(get_dataset_path(dataset_id))
 
 
-def _create(minari: Any, dataset_id: str, buffers: Any, spaces: tuple[Any, Any], env: Any, metadata: Any) -> object:
+def _create(
+    minari: Any, dataset_id: str, buffers: object, spaces: tuple[object, object], env: Any, metadata: Any
+) -> object:
     taken = inspect.signature(minari.create_dataset_from_buffers).parameters
     options = dict(metadata)
     if "jpeg_encoding" in taken:
@@ -151,7 +153,7 @@ def _buffers(
         )
 
 
-_AT_RESET: dict[str, Any] = {"f": np.nan, "i": 0, "u": 0, "b": False}
+_AT_RESET: dict[str, object] = {"f": np.nan, "i": 0, "u": 0, "b": False}
 
 
 def _infos(trajectory: Trajectory) -> object:

@@ -317,7 +317,7 @@ def _columns(table: pa.Table) -> dict[str, Any]:
     return columns
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _joined(first: Any, second: Any) -> object:
     return second if first is None else join_cells(first, second)
 
 

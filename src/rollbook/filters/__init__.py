@@ -83,7 +83,7 @@ def make(name: str, to: Sink, **options: object) -> Filter:
     return filter_
 
 
-def spec_of(asked: object) -> tuple[str, dict[str, Any]]:
+def spec_of(asked: object) -> tuple[str, dict[str, object]]:
     """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
 
     The name of the class ("DropNone") stands for its word; a function, or "package.module:function", for `Apply` of it.
@@ -110,7 +110,7 @@ def spec_of(asked: object) -> tuple[str, dict[str, Any]]:
     return name, dict(options)
 
 
-def plain_specs(asked: object) -> Any:
+def plain_specs(asked: object) -> object:
     """The filters of a sink as plain data, so that another process can make them; what is plain stays as it is.
 
     Raises:

@@ -99,7 +99,7 @@ class Last:
         }
 
 
-def evidence_of(row: Row) -> dict[str, Any]:
+def evidence_of(row: Row) -> dict[str, object]:
     """Which row it was: its clocks, time and identity."""
     return {
         "clocks": dict(row.clocks),

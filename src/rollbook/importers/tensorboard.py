@@ -72,7 +72,7 @@ class TensorBoard:
                 if values and event.wall_time == event.wall_time:
                     yield Row(event.wall_time, {self._clock: event.step}, values)
 
-    def _take(self, value: Any, values: dict[str, Any], kinds: dict[str, str], run: ForeignRun) -> None:
+    def _take(self, value: Any, values: dict[str, object], kinds: dict[str, str], run: ForeignRun) -> None:
         """Put one summary value under its tag, or count it as left out."""
         tag, form = value.tag, value.WhichOneof("value")
         plugin = value.metadata.plugin_data.plugin_name or kinds.get(tag, "")

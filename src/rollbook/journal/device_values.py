@@ -26,7 +26,7 @@ class _Array:
 
     __slots__ = ("key", "payload", "receipt", "time_ns", "value")
 
-    def __init__(self, key: str, value: object, payload: dict[str, Any]) -> None:
+    def __init__(self, key: str, value: object, payload: dict[str, object]) -> None:
         self.key, self.value, self.payload = key, value, payload
         self.time_ns, self.receipt = now(), Receipt()
 
@@ -55,7 +55,7 @@ class DeviceValues:
         self.numbers.append((lane.index, seq, key, value))
         self._added(value)
 
-    def add_array(self, key: str, value: object, payload: dict[str, Any]) -> None:
+    def add_array(self, key: str, value: object, payload: dict[str, object]) -> None:
         """Remember a device array that becomes a histogram once it is here."""
         self._arrays.append(_Array(key, value, payload))
         self._added(value)

@@ -97,7 +97,7 @@ class FrameFile(JournalFile):
                 continue
             yield seq, time_ns, payload, end
 
-    def payload_at(self, start: int) -> tuple[int, int, dict[str, Any]]:
+    def payload_at(self, start: int) -> tuple[int, int, dict[str, object]]:
         """(seq, unix ns, payload) of the frame that `scan` found at `start`.
 
         Raises:

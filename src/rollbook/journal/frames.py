@@ -143,7 +143,7 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
 _cached: dict[str, Any] = {}
 
 
-def _encoder() -> Callable[[Any], bytes]:
+def _encoder() -> Callable[[object], bytes]:
     encoder: Callable[[Any], bytes] | None = _cached.get("encode")
     if encoder is None:
         import msgspec
@@ -308,7 +308,7 @@ def _clean_other(value: object, where: str, problems: list[str], above: tuple[in
     return _clean(plain, where, problems, above)
 
 
-def _native(value: object) -> Any:
+def _native(value: object) -> object:
     """Dataclasses, enums, dates and the like as msgspec shows them, or None."""
     import msgspec
 

@@ -64,7 +64,7 @@ class Lane:
     def __init__(self, folder: str, index: int, frame_file_bytes: int) -> None:
         self._folder, self.index, self._limit = folder, index, frame_file_bytes
         self.seq = 0
-        self.scopes: dict[int, dict[tuple[Any, ...], Stream]] = {}
+        self.scopes: dict[int, dict[tuple[object, ...], Stream]] = {}
         self.shapes: dict[tuple[Any, ...], Stream] = {}
         self._log: _FrameLog | None = None
         self._number = 0

@@ -110,7 +110,7 @@ class WriterFiles:
             tops.append(self.safely(log, log.top))
         return max(tops)
 
-    def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, Any]]:
+    def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, object]]:
         """The values that came later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
         filled: dict[int, dict[str, object]] = {}
         for log_lane, logs in self.logs.items():
@@ -261,7 +261,7 @@ class LogState:
         first = bisect_right(self.seqs, after)
         return self.starts[first : bisect_right(self.seqs, up_to)].tolist()
 
-    def fill_payloads(self) -> Iterator[dict[str, Any]]:
+    def fill_payloads(self) -> Iterator[dict[str, object]]:
         """The frames that bring values for earlier rows."""
         for start in self._fills:
             with tolerating(OSError, Damaged):

@@ -285,7 +285,7 @@ class _Window:
             yield from self._from_sealed(sealed, expected - 1, self.up_to, latest)
 
     def newest(
-        self, newest: dict[tuple[Any, ...], tuple[int, Row]], sealed: SealedRows | None, sum_timings: bool = False
+        self, newest: dict[tuple[object, ...], tuple[int, Row]], sealed: SealedRows | None, sum_timings: bool = False
     ) -> None:
         """Put the newest row of each kind into `newest`, unless a newer one is there."""
         if self.writer.info.closed is not None and sealed is not None:
@@ -403,7 +403,7 @@ if TYPE_CHECKING:
     """(unix ns, never going back in a lane; the rows of one record; its seq; its window)."""
 
 
-def _keep(newest: dict[tuple[Any, ...], tuple[int, Row]], time_ns: int, row: Row, adds: bool = False) -> None:
+def _keep(newest: dict[tuple[object, ...], tuple[int, Row]], time_ns: int, row: Row, adds: bool = False) -> None:
     if row.mark or any(not isinstance(value, (float, int)) for value in row.values.values()):
         kind: tuple[object, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
     else:

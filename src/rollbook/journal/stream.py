@@ -26,7 +26,7 @@ def _seek_and_write(fd: int, data: Any, offset: int) -> int:
     return os.write(fd, data)
 
 
-pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _seek_and_write)
+pwrite: Callable[[int, object, int], int] = getattr(os, "pwrite", _seek_and_write)
 """`os.pwrite`, or seek and write where there is none (a lane has one user at a time, so nobody seeks in between)."""
 
 
@@ -326,7 +326,7 @@ def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
     scratch = bytearray(row.size)
     pack_into, size = row.pack_into, row.size
 
-    def pack(_buffer: None, offset: int, *fields: Any) -> None:
+    def pack(_buffer: None, offset: int, *fields: object) -> None:
         pack_into(scratch, 0, *fields)
         if pwrite(fd, scratch, offset) != size:  # the commit word is last, so part of a row is no row
             raise OSError(28, "No space left on device")

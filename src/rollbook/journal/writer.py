@@ -73,7 +73,7 @@ class Writer:
         rank: int | None = None,
         mapped: bool | None = None,
         not_before: int = 0,
-        whereabouts: Mapping[str, Any] | None = None,
+        whereabouts: Mapping[str, object] | None = None,
     ) -> None:
         self.run_folder, self.attempt, self.clocks = run_folder, attempt, clocks
         self.native_keys = False  # a framework names the keys: one called like a clock is no slip of the user's
@@ -166,7 +166,7 @@ class Writer:
                 raise
             self.failed("close", err)
 
-    def _replace(self, name: str, content: dict[str, Any]) -> None:
+    def _replace(self, name: str, content: dict[str, object]) -> None:
         # Two threads may open at once, and a lock could be held by the very thread that a signal handler interrupts.
         temporary = os.path.join(self.folder, f"{name}.{os.urandom(4).hex()}.tmp")
         try:
@@ -232,7 +232,7 @@ class Writer:
         """The function that logs to `channel`; see `log_function.make_log`."""
         return make_log(self.free, self.clocks, channel, UnusualCalls(self, channel))
 
-    def frame(self, payload: Mapping[str, Any], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
+    def frame(self, payload: Mapping[str, object], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
         """Append one frame. Returns its sequence number, 0 if it was refused (counted)."""
         from rollbook.journal.frames import encode
 
@@ -263,7 +263,7 @@ class Writer:
         finally:
             self.long_way_ns += time.perf_counter_ns() - start
 
-    def frame_once(self, receipt: Receipt, payload: Mapping[str, Any], time_ns: int | None = None) -> bool:
+    def frame_once(self, receipt: Receipt, payload: Mapping[str, object], time_ns: int | None = None) -> bool:
         """Append a frame unless an earlier call with this receipt, cut short by an exception, has done so.
 
         Returns:

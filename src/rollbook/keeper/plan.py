@@ -35,7 +35,7 @@ class Plan:
         self._asked: tuple[object, ...] | None = None
         self.info: dict[str, Any] = {}
         self.sinks: list[dict[str, Any]] = []
-        self.rules: list[dict[str, Any]] = []
+        self.rules: list[dict[str, object]] = []
         self.host_seconds: float | None = None
         self.x = ""
 

@@ -156,7 +156,7 @@ class Paint:
         self.axes.set_yticks([])
 
 
-def below(figure: Any, entries: list[tuple[Any, str]], remarks: tuple[str, ...], style: Style) -> None:
+def below(figure: Any, entries: list[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
     """The legend and the remarks below everything, in room of their own.
 
     A legend has a line an entry while they are few, columns when they are many. The first four remarks are shown.

@@ -43,7 +43,7 @@ class Picture:
     def __init__(
         self,
         chart: str,
-        draw: Callable[[Any, Style], None],
+        draw: Callable[[object, Style], None],
         *,
         size: tuple[float, float] = (7.0, 4.0),
         text: Callable[[int, int, bool], str] | None = None,

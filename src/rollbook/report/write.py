@@ -153,7 +153,7 @@ def _shown_keys(book: Book) -> list[str]:
     return there or others[:4]
 
 
-def _flat(values: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
+def _flat(values: dict[str, object], prefix: str) -> list[tuple[str, object]]:
     from rollbook.runs.fields import leaves
 
     return list(leaves(values, prefix))[:200]

@@ -157,7 +157,9 @@ def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
 class Plan:
     """The sinks of a run: those the keeper can make by name, those that live in this process; and its health rules."""
 
-    def __init__(self, for_keeper: list[dict[str, Any]], local: list[Any], rules: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, for_keeper: list[dict[str, object]], local: list[object], rules: list[dict[str, object]]
+    ) -> None:
         self.for_keeper, self.local, self.rules = for_keeper, local, rules
 
 
@@ -194,7 +196,7 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
     return Plan(for_keeper, local, health.check(health.DEFAULT if rules is None else rules))
 
 
-def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(spec: Mapping[str, Any]) -> dict[str, object]:
     """A sink's entry as plain data, with all its names known."""
     import json
 
@@ -223,7 +225,7 @@ def _checked(spec: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if hasattr(value, "__fspath__"):
         return os.fsdecode(value)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():

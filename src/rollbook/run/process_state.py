@@ -63,13 +63,13 @@ class Parts:
         self.keeper = ""
         self.keeper_is_shared = False
         self.keeper_thread: Any = None
-        self.inline_sinks: list[Any] = []
+        self.inline_sinks: list[object] = []
         self.ticker: Rounds | None = None
-        self.native_config: Any = None
+        self.native_config: object = None
         self.formatted_config: str | None = None
         self.must = False
         self.final = Receipt()
-        self.provenance: dict[str, Any] | None = None
+        self.provenance: dict[str, object] | None = None
         self.stores: dict[tuple[str, str], Store] = {}
         self.media: Media | None = None
         self.samples: SampleLog | None = None

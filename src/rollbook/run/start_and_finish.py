@@ -160,7 +160,7 @@ def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
     write_json(os.path.join(path, "plan.json"), asked)
 
 
-def _local_sinks(run: Run, sinks: list[Any]) -> object:
+def _local_sinks(run: Run, sinks: list[object]) -> object:
     if not sinks:
         return None
     from rollbook.keeper.local_sinks import LocalSinks

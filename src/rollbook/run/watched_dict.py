@@ -57,5 +57,5 @@ class Watched(dict):  # type: ignore[type-arg]
         self.update(other)
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, (dict(self),)

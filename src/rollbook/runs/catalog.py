@@ -157,7 +157,7 @@ class _Cache:
         except (OSError, TypeError, ValueError):
             return
 
-    def _read(self) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
+    def _read(self) -> dict[str, tuple[_Stamp, dict[str, object]]]:
         import msgspec
 
         try:

@@ -88,7 +88,7 @@ def _efficiency(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
     return _numbers(asked).reached(level).plot(theme=theme, **options)
 
 
-def _compared(chart: str) -> Callable[[_Asked, str, dict[str, Any]], Picture]:
+def _compared(chart: str) -> Callable[[_Asked, str, dict[str, object]], Picture]:
     def make(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
         return _comparison(asked, chart).plot(chart, theme=theme, **options)
 
@@ -158,7 +158,7 @@ _ALIGNMENT = tuple(
 )
 _CURVES = ("statistic", "points", "seed", "level", "draws", "task", "normalise", "whole_curve", *_ALIGNMENT)
 _COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "seed")
-_MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, Any]], Picture], tuple[str, ...]]] = {
+_MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),
     "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes")),
     "efficiency": (_efficiency, _CURVES),

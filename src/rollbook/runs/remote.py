@@ -96,7 +96,7 @@ def _fields(place: Place, run: str) -> dict[str, Any] | None:
         raise NotARun(f"{place.url}/{run}: its run.json cannot be read") from None
 
 
-def _row(folder: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _row(folder: str, fields: dict[str, object]) -> dict[str, Any]:
     row = {name: fields.get(name) for name in FIELDS}
     for name in ("config", "summary", "total"):
         row[name] = row[name] if isinstance(row[name], dict) else {}

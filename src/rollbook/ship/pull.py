@@ -158,6 +158,6 @@ def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], rep
     return not moved
 
 
-def _gets(keys: list[tuple[str, str]]) -> Steps[list[Any]]:
+def _gets(keys: list[tuple[str, str]]) -> Steps[list[object]]:
     answers: list[object] = yield [Get(key, into) for key, into in keys]
     return answers

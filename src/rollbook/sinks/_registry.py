@@ -82,13 +82,13 @@ def are_files(specs: Sequence[Any]) -> bool:
     return all(known) and all(hasattr(_REGISTRY.load(spec["name"]), "position") for spec in specs)
 
 
-def without_live(sinks: Sequence[object] | None) -> list[Any]:
+def without_live(sinks: Sequence[object] | None) -> list[object]:
     """Of sinks as `init` takes them those that do not draw; `QUIET` for None."""
     asked = QUIET if sinks is None else sinks
     return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
 
 
-def fact(name: str, attribute: str, default: object) -> Any:
+def fact(name: str, attribute: str, default: object) -> object:
     """What the class of a sink says of itself; see the top of this file."""
     return getattr(_REGISTRY.load(name), attribute, default)
 

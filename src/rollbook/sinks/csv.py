@@ -55,7 +55,7 @@ class Csv(FileSink):
         self._clocks: tuple[str, ...] = ()
         self._parts: dict[str, dict[int, tuple[str, ...]]] = {}  # group -> part -> its columns
         self._long: set[str] = set()  # groups that have a long file
-        self._places: dict[Any, _Place | None] = {}  # (scope, clocks, keys) -> where such rows go, None: nowhere
+        self._places: dict[object, _Place | None] = {}  # (scope, clocks, keys) -> where such rows go, None: nowhere
 
     def _opened(self, run: RunInfo) -> None:
         self._clocks = run.clocks

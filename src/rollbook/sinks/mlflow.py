@@ -128,7 +128,7 @@ class Mlflow:
     def _clashes(self, name: str) -> bool:
         return any(name.startswith(f"{taken}/") or taken.startswith(f"{name}/") for taken in self._taken)
 
-    def _metrics(self, row: Row) -> Iterator[Any]:
+    def _metrics(self, row: Row) -> Iterator[object]:
         step, _ = step_of(row, self._x, self._clocks)
         for key, value in row.values.items():
             if isinstance(value, (float, int)):

@@ -127,7 +127,7 @@ class _Reader:
         self._at += 1
         return fields
 
-    def _value(self, kind: int) -> Any:
+    def _value(self, kind: int) -> object:
         if kind in _INTEGERS:
             return self._integer()
         if kind == _BINARY:

@@ -440,7 +440,7 @@ def _list_column(values: Sequence[Any]) -> pa.Array | None:
     return _lists(offsets, from_numpy(flat), valid)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What json can write."""
     if isinstance(value, RawArray):
         cells = value.to_numpy()

@@ -64,7 +64,7 @@ class Fills:
         for lane, seq, key, kind, value, integer in zip(*cells.values(), strict=True):
             self.add(writer, lane, seq, key, bool(integer) if kind == "b" else integer if kind == "q" else value)
 
-    def of_row(self, writer: str, lane: int, seq: int) -> dict[str, Any]:
+    def of_row(self, writer: str, lane: int, seq: int) -> dict[str, object]:
         """All values that came for one row."""
         return {
             key: cells[seq]

@@ -277,7 +277,7 @@ def _rare(tables: FrameTables, seq: int, payload: Mapping[str, Any]) -> tuple[in
     return len(pairs), long_cells(list(pairs), list(pairs.values()))
 
 
-def _mark(payload: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+def _mark(payload: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
     rest = {str(k): v for k, v in payload.items() if k not in ("mark", "scope", "at", "clocks", "keys")}
     keys = json.dumps([str(key) for key in payload.get("keys") or ()])
     return 1, {"mark": [str(payload["mark"])], "keys": [keys], "payload": [json.dumps(rest, default=repr)]}

@@ -18,7 +18,6 @@ import os
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +82,7 @@ class PyramidWriter:
             for levels in columns:
                 self._file.write(np.ascontiguousarray(levels[level]).tobytes())
 
-    def finish(self, identity: dict[str, Any]) -> None:
+    def finish(self, identity: dict[str, object]) -> None:
         """Write the index and bring the file to the disk. `identity` says which part it belongs to."""
         text = json.dumps({"axes": self._axes, "keys": self._keys, "blocks": self._blocks, **identity}).encode()
         offset = self._file.tell()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from rollbook.tables import TABLES
 from rollbook.values.known import KINDS, kind_of
@@ -51,7 +50,7 @@ def can_be_compared_and_shown(value: object) -> None:
         raise AssertionError(f"{value!r} does not name its fields {', '.join(kind.columns)}")
 
 
-KIND_CHECKS: dict[str, Callable[[Any], None]] = {
+KIND_CHECKS: dict[str, Callable[[object], None]] = {
     check.__name__: check for check in (is_listed_with_a_table, comes_back_from_its_row, can_be_compared_and_shown)
 }
 """Name -> check(a value of the kind)."""

@@ -25,12 +25,12 @@ def is_tensor(value: object) -> bool:
     return hasattr(value, "detach")
 
 
-def without_graph(value: object) -> Any:
+def without_graph(value: object) -> object:
     """A tensor that keeps no graph alive, where it lies; anything else as it is."""
     return value.detach() if hasattr(value, "detach") else value
 
 
-def host_tensor(value: Any) -> Any:
+def host_tensor(value: Any) -> object:
     """A tensor without its graph, in host memory, of a type that numpy has (bfloat16 becomes float32).
 
     Waits for the device if there is one. Anything else is returned as it is.

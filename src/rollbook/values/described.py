@@ -26,7 +26,7 @@ class Described(Walk):
             return f"{value.__module__}.{value.__qualname__}"
         return text_of(value)
 
-    def refused(self, value: object, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> object:
         """See `Walk`."""
         return text_of(value)
 
@@ -39,9 +39,9 @@ class JsonData(Walk):
     """
 
     def __init__(self) -> None:
-        self.odd: Any = None
+        self.odd: object = None
 
-    def atom(self, value: object, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> object:
         """See `Walk`."""
         if isinstance(value, float) and not math.isfinite(value):
             return None
@@ -51,7 +51,7 @@ class JsonData(Walk):
         """See `Walk`."""
         return self.value(array.tolist(), place, above)
 
-    def refused(self, value: object, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> object:
         """See `Walk`."""
         self.odd = value if self.odd is None else self.odd
         return repr(value)
@@ -61,6 +61,6 @@ described = Described()
 """A configuration as plain data; see the class."""
 
 
-def json_data(value: object) -> Any:
+def json_data(value: object) -> object:
     """A value as strict JSON data; see `JsonData`."""
     return JsonData()(value)

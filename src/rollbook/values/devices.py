@@ -40,7 +40,7 @@ def is_deferred(value: object) -> bool:
     return not str(kind).lower().startswith(("cpu", "meta"))
 
 
-def copy_on_device(value: object) -> Any:
+def copy_on_device(value: object) -> object:
     """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
     value = without_graph(value)
     for name in ("clone", "copy"):
@@ -58,7 +58,7 @@ def nbytes(value: object) -> int:
     return 8
 
 
-def fetch(values: Sequence[object]) -> list[Any]:
+def fetch(values: Sequence[object]) -> list[object]:
     """The contents of device values, in order, as Python numbers or host arrays; None where one could not be had.
 
     One-element torch tensors of one device and type come over together, in one transfer.
@@ -90,7 +90,7 @@ def elements(value: Any) -> int:
     return 1
 
 
-def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[Any] | None:
+def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[object] | None:
     with tolerating(Exception):
         import torch  # it is there: these are its tensors
 
@@ -100,7 +100,7 @@ def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[Any] | None:
     return None
 
 
-def _fetch_one(value: Any, single: bool) -> Any:
+def _fetch_one(value: Any, single: bool) -> object:
     with tolerating(Exception):
         if single and hasattr(value, "item"):
             return value.item()

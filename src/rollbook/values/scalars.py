@@ -88,7 +88,7 @@ def as_float(value: Any) -> float:
     return float("inf") if value > 0 else float("-inf")
 
 
-def parsed(text: str, words: Mapping[str, object]) -> Any:
+def parsed(text: str, words: Mapping[str, object]) -> object:
     """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
     if text in words:
         return words[text]

@@ -44,7 +44,7 @@ class _Storing(Walk):
         del above
         return array.tolist() if place or not array.ndim else array.copy()
 
-    def refused(self, value: object, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> object:
         raise _Refused
 
 

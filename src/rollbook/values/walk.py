@@ -88,7 +88,7 @@ class Walk:
             return zip(fields, value, strict=True)
         return value.items() if hasattr(value, "items") and hasattr(value, "keys") else None
 
-    def atom(self, value: object, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> object:
         """None, a Python number, text or bytes."""
         del place
         return value
@@ -115,12 +115,12 @@ class Walk:
         del above
         return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, place)
 
-    def again(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def again(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         """A container inside of itself."""
         del above
         return self.refused(value, place)
 
-    def refused(self, value: object, place: Place) -> Any:
+    def refused(self, value: object, place: Place) -> object:
         """What has no plain form."""
         del place
         return repr_of(value)

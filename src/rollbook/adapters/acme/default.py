@@ -37,7 +37,7 @@ def make_logger(
     compat: bool = False,
     print_fn: Callable[[str], object] = print,
     run_options: Mapping[str, object] | None = None,
-) -> Any:
+) -> object:
     """The stack AggregateFilter -> NoneFilter -> SmoothingFilter -> TimeFilter -> terminal and tracker.
 
     The average runs over every record; the TimeFilter thins what is shown, and what is sent to a foreign tracker. With

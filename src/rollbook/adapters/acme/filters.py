@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData
@@ -193,7 +192,7 @@ class AggregateFilter(_Filter):
         self._pattern = pattern(aggregate_regex, "AggregateFilter aggregate_regex=")
         self._order: dict[str, None] = {}
         self._piles: dict[str, Pile] = {}
-        self._last: dict[str, Any] = {}
+        self._last: dict[str, object] = {}
 
     def write(self, values: LoggingData) -> None:
         """Collect `values`; nothing is handed on yet."""

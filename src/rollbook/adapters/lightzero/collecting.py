@@ -56,7 +56,7 @@ class CollectorBridge:
             self._earlier[instance] = dict(log.totals)
         return self._logs[instance]
 
-    def around_collect(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def around_collect(self, theirs: Callable[..., object]) -> Callable[..., Any]:
         """`collect`, timed by the wall."""
 
         @wraps(theirs)

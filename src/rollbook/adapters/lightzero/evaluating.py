@@ -52,13 +52,18 @@ class EvaluatorBridge:
             self._logs[name] = EvaluatorLog(self._experiment, name)
         return self._logs[name]
 
-    def around(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def around(self, theirs: Callable[..., object]) -> Callable[..., Any]:
         """`eval`: they play, we count and write."""
 
         @wraps(theirs)
         def evaluate(
-            evaluator: Any, save_ckpt_fn: Any = None, train_iter: int = -1, envstep: int = -1, *args: Any, **kwargs: Any
-        ) -> Any:
+            evaluator: Any,
+            save_ckpt_fn: object = None,
+            train_iter: int = -1,
+            envstep: int = -1,
+            *args: Any,
+            **kwargs: Any,
+        ) -> object:
             if evaluator._logger is None:  # not the process that writes
                 return theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
             log = self.log(evaluator)
@@ -120,7 +125,7 @@ class _Watch:
         self.names: set[str] = set()
 
     def around(self, step: Callable[..., object]) -> Callable[..., Any]:
-        def watched(actions: object) -> Any:
+        def watched(actions: object) -> object:
             timesteps = step(actions)
             try:
                 self._look(timesteps)

@@ -40,7 +40,7 @@ class LearnerBridge:
             if self._logs[instance].pending:
                 self._logs[instance].show(iteration, envstep)
 
-    def show(self, hook: Any, engine: Any) -> None:
+    def show(self, hook: object, engine: Any) -> None:
         """After every iteration: all it reported goes to the book; every `freq` iterations there is a table."""
         buffers = engine.log_buffer
         if engine.rank == 0:
@@ -75,7 +75,7 @@ class LearnerBridge:
 
     # -- checkpoints
 
-    def behind(self, save_ckpt_fn: object) -> Any:
+    def behind(self, save_ckpt_fn: object) -> object:
         """The learner whose `save_checkpoint` this is; None if it is something else, which is called as it is."""
         engine = getattr(save_ckpt_fn, "__self__", None)
         is_learner = getattr(save_ckpt_fn, "__name__", "") == "save_checkpoint" and hasattr(engine, "ckpt_name")
@@ -102,7 +102,7 @@ class LearnerBridge:
             engine.info(f"{engine.instance_name} save ckpt in {checkpoint.path}")
         return checkpoint
 
-    def saving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def saving(self, theirs: Callable[..., object]) -> Callable[..., Any]:
         """The hook that saves: no file that is registered changes under its row.
 
         A file is written under a hidden name and appears whole. `iteration_<n>` counts over all lives of the run. Where

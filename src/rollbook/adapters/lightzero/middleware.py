@@ -18,7 +18,7 @@ _SKIPPED = ("priority", "td_error_priority")
 
 def online_logger(
     run: object = None, record_train_iter: bool = False, train_show_freq: int = 100
-) -> Callable[[Any], None]:
+) -> Callable[[object], None]:
     """A middleware that writes what training and evaluation put into the context.
 
     The book has every iteration; the event file one in `train_show_freq`. Tags are DI-engine's: `basic/train_<key>` and
@@ -52,7 +52,7 @@ def online_logger(
         values = _values(outputs[-1], clocks, show)
         _write(values, clocks, to_events=show)
 
-    def _values(output: Mapping[str, object], clocks: Mapping[str, int], show: bool) -> dict[str, Any]:
+    def _values(output: Mapping[str, object], clocks: Mapping[str, int], show: bool) -> dict[str, object]:
         values: dict[str, object] = {}
         for key, value in output.items():
             name = key.rpartition("]")[2]

@@ -94,7 +94,7 @@ class Log(Callback):
         is_saved = isinstance(run, SavedRun)
         self._log_time = run.log if is_saved else run.writer.make_log(run.writer.channel("timings"))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything the log shows, as plain data, and what callbacks hang on to it; no run, which is not a file."""
         history = self.batch_log.history
         extra = {name: value for name, value in self.__dict__.items() if name not in self._own}
@@ -476,7 +476,7 @@ def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
     return frame_of({"batch": batches, **{key: _joined(values) for key, values in parts.items()}})
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[Any]) -> object:
     """Batches of values as one: arrays as an array of their type, other things as a list."""
     if parts and all(hasattr(part, "dtype") for part in parts):
         import numpy as np
@@ -498,7 +498,7 @@ def _identity(sample: object) -> Any:
     return sample
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A metric as it is kept: a number or a text of its own; a tensor on a device stays where it is."""
     if isinstance(value, str) or value is None:
         return value

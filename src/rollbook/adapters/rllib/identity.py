@@ -45,7 +45,7 @@ def names_of(storage: object) -> tuple[str | None, str]:
     return (str(experiment), str(trial)) if experiment and trial else (None, "")
 
 
-def function_storage() -> Any:
+def function_storage() -> object:
     """What Tune saves the trial of this process by, if the trial is a function; None outside of one."""
     import warnings
 
@@ -144,7 +144,7 @@ def open_run(
             time.sleep(_POLL_SECONDS)
 
 
-def plain_config(config: object) -> dict[str, Any]:
+def plain_config(config: object) -> dict[str, object]:
     """An AlgorithmConfig, or a dict like it, as plain data; what is none becomes its text, without addresses."""
     to_dict = getattr(config, "to_dict", None)
     if callable(to_dict):

@@ -25,7 +25,7 @@ _NOWHERE = ("",)
 
 def _kept(
     key_values: Mapping[str, object], key_excluded: Mapping[str, object], name: str, compat: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters.
 
     Raises:

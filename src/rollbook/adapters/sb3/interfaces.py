@@ -8,7 +8,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
 __all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "SeqWriter", "Video"]
 
@@ -61,7 +60,7 @@ class FormatUnsupportedError(NotImplementedError):
 class KVWriter:
     """Takes rows."""
 
-    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+    def write(self, key_values: dict[str, object], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Write one row; `key_excluded` names for each key the formats that are not to get it."""
         raise NotImplementedError
 

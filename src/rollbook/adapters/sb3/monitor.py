@@ -322,7 +322,7 @@ def write_monitor(book: Book, folder: str | os.PathLike[str], scope: str = "trai
     return [writer.path for _, writer in sorted(writers.items())]
 
 
-def _read_one(file: str) -> tuple[float, list[dict[str, Any]]]:
+def _read_one(file: str) -> tuple[float, list[dict[str, object]]]:
     with open(file, encoding="utf-8", newline="") as handle:
         text = handle.read()
     first, _, rest = text.partition("\n")

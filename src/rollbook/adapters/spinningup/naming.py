@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["FORCE_DATESTAMP", "color2num", "colorize", "setup_logger_kwargs"]
 
 FORCE_DATESTAMP = False
@@ -46,7 +42,7 @@ def setup_logger_kwargs(
     data_dir: str | os.PathLike[str] | None = None,
     datestamp: bool = False,
     **more: object,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The arguments of a logger: `data/<exp_name>/<exp_name>_s<seed>`, and whatever else is to reach it.
 
     Args:

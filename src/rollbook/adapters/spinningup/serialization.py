@@ -43,7 +43,7 @@ def convert_json(obj: object) -> Any:
 class _Converted(Walk):
     deepest = _DEEPEST - 1
 
-    def atom(self, value: object, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> object:
         if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
             return str(value)
         return value

@@ -129,7 +129,7 @@ def mpi_statistics_scalar(x: Sequence[float], with_min_and_max: bool = False) ->
     return statistics if with_min_and_max else statistics[:2]
 
 
-def old_statistics(stored: Any) -> tuple[Any, Any, Any, Any]:
+def old_statistics(stored: Any) -> tuple[object, object, object, object]:
     """As Spinning Up computes them: float32 sums, divided by the length of the first axis. For `compat=True`.
 
     Raises:

@@ -83,7 +83,7 @@ def hparams(
     ]
 
 
-def audio(messages: Messages, tag: str, sound: object, rate: int = 44100) -> Any:
+def audio(messages: Messages, tag: str, sound: object, rate: int = 44100) -> object:
     """A sound of one channel.
 
     Args:
@@ -113,7 +113,7 @@ def precision_recall(
     predictions: object,
     thresholds: int = MOST_THRESHOLDS,
     weights: object = None,
-) -> Any:
+) -> object:
     """A precision-recall curve of predictions.
 
     Args:
@@ -142,7 +142,7 @@ def precision_recall(
     return curve(messages, tag, rows, thresholds)
 
 
-def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int = MOST_THRESHOLDS) -> Any:
+def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int = MOST_THRESHOLDS) -> object:
     """A precision-recall curve that was computed already.
 
     Args:

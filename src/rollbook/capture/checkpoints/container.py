@@ -160,7 +160,7 @@ class _Blobs:
         return int(self._places[number][1])
 
 
-def tree_of(state: Any, blobs: list[Any], path: str = "state", above: tuple[int, ...] = ()) -> Any:
+def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[int, ...] = ()) -> object:
     """The tree of a state; its arrays and long byte strings are appended to `blobs`.
 
     Raises:
@@ -272,7 +272,7 @@ def tree_from(tree: object, blobs: object) -> Any:
 _CONTAINERS: dict[str, Any] = {"l": list, "t": tuple, "s": set, "f": frozenset}
 
 
-def dtype_spec(dtype: Any, path: str = "an array") -> Any:
+def dtype_spec(dtype: Any, path: str = "an array") -> object:
     """A numpy dtype as plain data: its string, a list for structures, ["x", name] for types of `ml_dtypes`.
 
     Raises:
@@ -337,7 +337,7 @@ def array_bytes(blob: Any) -> memoryview:
     return numpy.ascontiguousarray(blob).reshape(-1).view(numpy.uint8).data
 
 
-def _array(value: object, blobs: list[Any], path: str) -> Any:
+def _array(value: object, blobs: list[object], path: str) -> Any:
     import numpy
 
     if isinstance(value, numpy.ma.MaskedArray):

@@ -145,7 +145,7 @@ class CkptFolder:
                 best = entry
         return best
 
-    def add(self, entry: dict[str, Any]) -> None:
+    def add(self, entry: dict[str, object]) -> None:
         """Remember a checkpoint."""
         self.entries.append(entry)
         self._write_index()
@@ -165,7 +165,7 @@ class CkptFolder:
             path.unlink(missing_ok=True)
         self.forget(entry)
 
-    def forget(self, entry: dict[str, Any]) -> None:
+    def forget(self, entry: dict[str, object]) -> None:
         """Strike an entry off the list; its file stays."""
         self.entries.remove(entry)
         self._write_index()

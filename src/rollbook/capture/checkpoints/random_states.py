@@ -43,7 +43,7 @@ def take(generators: Mapping[str, object] | None = None) -> dict[str, Any]:
     return states
 
 
-def restore(states: Mapping[str, Any], generators: Mapping[str, Any] | None = None) -> list[str]:
+def restore(states: Mapping[str, Any], generators: Mapping[str, object] | None = None) -> list[str]:
     """Set the generators as they were; each part on its own.
 
     Args:

@@ -118,7 +118,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
         raise Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})") from err
 
 
-def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[Any, Any]:
+def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[object, object]:
     """What torch is given for a value, and how to get it back: None if it is the value itself.
 
     The way back is [kind, arguments, {place of an inner value: its way back}]; places count in order of iteration.
@@ -193,7 +193,7 @@ def _plain_key(key: object, path: str) -> object:
     raise BadInput(f"{path} has a key of type {type(key).__qualname__}, which torch.load refuses. Use text or numbers.")
 
 
-def _plain_array(value: Any, path: str) -> tuple[Any, Any]:
+def _plain_array(value: Any, path: str) -> tuple[object, object]:
     import numpy
     import torch
 

@@ -26,7 +26,7 @@ _COMPONENT_DICTS = ("reward_components", "rewards")
 _COMPONENT_PREFIX = "reward_"
 
 
-def component_reader(said: Any) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+def component_reader(said: Any) -> Callable[[Mapping[str, object]], Mapping[str, object]] | None:
     """The function that finds the reward components in an info.
 
     Args:
@@ -55,7 +55,7 @@ def _dict_of(value: Any) -> Mapping[str, object]:
     return value if hasattr(value, "items") and hasattr(value, "keys") else {}
 
 
-def _prefix_reader(prefix: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def _prefix_reader(prefix: str) -> Callable[[Mapping[str, object]], Mapping[str, object]]:
     # An environment returns the same few key sets again and again: look through each of them once.
     cut = len(prefix)
     known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
@@ -72,7 +72,7 @@ def _prefix_reader(prefix: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
     return read
 
 
-def _auto_reader() -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+def _auto_reader() -> Callable[[Mapping[str, object]], Mapping[str, object]]:
     by_prefix = _prefix_reader(_COMPONENT_PREFIX)
 
     def read(info: Mapping[str, object]) -> Mapping[str, Any]:
@@ -97,7 +97,7 @@ class EpisodeInfos:
     __slots__ = ("_film", "_keys", "_unstorable", "final", "running", "selected")
 
     def __init__(
-        self, keys: Sequence[str], unstorable: Unstorable, film: Callable[[str, Any], None] | None = None
+        self, keys: Sequence[str], unstorable: Unstorable, film: Callable[[str, object], None] | None = None
     ) -> None:
         self._keys = tuple((key, tuple(key.split("/"))) for key in keys)
         self._unstorable, self._film = unstorable, film
@@ -107,7 +107,7 @@ class EpisodeInfos:
         """A new episode."""
         self.running: dict[str, Tally] = {}
         self.final: dict[str, Any] = {}
-        self.selected: dict[str, Any] = {}
+        self.selected: dict[str, object] = {}
 
     def take(self, info: Mapping[str, object]) -> dict[str, Any] | None:
         """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
@@ -151,7 +151,7 @@ class EpisodeInfos:
                 scalars[name] = float(value)
         return scalars
 
-    def _running(self, running: Any, cells: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _running(self, running: Any, cells: dict[str, object] | None) -> dict[str, object] | None:
         if running is None or not hasattr(running, "items"):
             return cells
         cells = {} if cells is None else cells
@@ -182,7 +182,7 @@ class EpisodeInfos:
                 self._keep(f"media/{name}", value, cells)
         return cells
 
-    def _keep(self, name: str, value: object, into: dict[str, Any]) -> None:
+    def _keep(self, name: str, value: object, into: dict[str, object]) -> None:
         cell = plain(value)
         if cell is UNSTORABLE:
             self._unstorable(name, value)
@@ -198,7 +198,7 @@ def is_picture(value: Any) -> bool:
     return min(shape[:2], default=0) >= 8 and (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4)))
 
 
-def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, Any]) -> None:
+def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, object]) -> None:
     """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
     leaves: dict[str, object] = {}
     for key, value in info.items():

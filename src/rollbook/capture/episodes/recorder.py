@@ -86,7 +86,7 @@ class EpisodeRecorder:
         self.total: Any = 0.0
         self.length = 0
         self.plain_steps = False
-        self.check: Callable[[EpisodeRecorder, Mapping[str, Any]], object] | None = None
+        self.check: Callable[[EpisodeRecorder, Mapping[str, object]], object] | None = None
         self._reset()
         self.settings.take_in(self)
 
@@ -425,5 +425,5 @@ class EpisodeRecorder:
             return None
         return json.dumps(options.tolist() if hasattr(options, "tolist") else options, default=repr)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("an EpisodeRecorder belongs to one process; pass the run or the scope, and make one there")

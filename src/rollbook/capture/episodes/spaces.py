@@ -109,7 +109,7 @@ def _array(bound: object, shape: tuple[int, ...], dtype: str) -> Any:
     return numpy.full(shape, _value(bound, dtype), dtype=dtype)
 
 
-def _value(value: Any, dtype: str) -> Any:
+def _value(value: Any, dtype: str) -> object:
     if isinstance(value, str):
         return float(value)
     return int(value) if "int" in dtype else float(value)

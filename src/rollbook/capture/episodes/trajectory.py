@@ -9,7 +9,6 @@ from rollbook.values.storable import UNSTORABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 
@@ -88,7 +87,7 @@ class Trajectory:
         chunks.add(row)
         self._obs = self._cells_of(next_obs)
 
-    def add_said(self, t: int, cells: dict[str, Any]) -> None:
+    def add_said(self, t: int, cells: dict[str, object]) -> None:
         """What an info says of a step of an episode that is not wanted in full."""
         cells["t"] = t
         if self._chunks is None:

@@ -62,7 +62,7 @@ class EnvGroup:
         settings.described = index > 0
         return settings
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return EnvGroup, (self.recorder, self.n, self.settings, self.token, self.shared, 0)
 
 

@@ -47,7 +47,7 @@ def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
     return _part(infos, i)
 
 
-def _part(infos: Any, i: int) -> dict[str, Any]:
+def _part(infos: Any, i: int) -> dict[str, object]:
     part: dict[str, object] = {}
     for key, value in infos.items():
         if type(key) is str and key.startswith("_") and key[1:] in infos:

@@ -179,7 +179,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             return True
         return bool(self.env.set_wrapper_attr(name, value, force=force))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return without_recording, (self.env,)
 
 

@@ -50,11 +50,10 @@ class RecordVectorEpisodes(VectorWrapper):
         self._mode = _mode_of(env)
         self._settings = EpisodeSettings(recorder, **settings)
         self._group = _group_of(env)
+        self._inner = True
         if self._group is None:
             may = inside if inside is not None else comparable(env, env.unwrapped) == (True, True)
             self._inner = may and _wrap_inside(env, self._settings)
-        else:
-            self._inner = True
         if self._group is not None and self._group.at_home and _subs(env):
             self._settings = self._group.settings_for(0)
         self._subs = [_recorder_of(sub) for sub in _subs(env)] if self._inner else []
@@ -167,7 +166,7 @@ class RecordVectorEpisodes(VectorWrapper):
         rewards: Any,
         terminated: Any,
         truncated: Any,
-        infos: Any,
+        infos: object,
         actions: object,
         over: Any,
         resets: Any,
@@ -211,7 +210,7 @@ class RecordVectorEpisodes(VectorWrapper):
     def _each_obs(self, obs: object) -> list[object] | None:
         return None if self._settings.steps.never else list(iterate(self.env.observation_space, obs))
 
-    def _begin(self, i: int, each: list[Any] | None, seed: int | None = None, options: object = None) -> None:
+    def _begin(self, i: int, each: list[object] | None, seed: int | None = None, options: object = None) -> None:
         self._recorders[i].begin(seed=seed, options=options, obs=UNSTORABLE if each is None else each[i])
         self._slow.add(i)
 
@@ -288,7 +287,7 @@ class RecordVectorEpisodes(VectorWrapper):
             "step or an episode may be missing from the run",
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return without_recording, (self.env,)
 
 

@@ -111,7 +111,7 @@ def figure_pixels(figure: Any) -> NDArray[Any]:
     return pixels if (pixels[:, :, 3] != 255).any() else numpy.ascontiguousarray(pixels[:, :, :3])
 
 
-def _from_pillow(image: Any) -> Any:
+def _from_pillow(image: Any) -> object:
     mode = image.mode
     if mode not in ("L", "RGB", "RGBA"):
         # "I;16" and "F" have more than 8 bits: to be scaled by whoever knows their range

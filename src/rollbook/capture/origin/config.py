@@ -55,7 +55,7 @@ def plain(config: object) -> tuple[dict[str, Any], list[str]]:
     return _walked(config, _Configured(json=True))
 
 
-def literal(config: object) -> tuple[dict[Any, Any], list[str]]:
+def literal(config: object) -> tuple[dict[object, object], list[str]]:
     """The same as data that Python source can hold: tuples, sets, bytes, complex numbers and keys stay as they are."""
     return _walked(config, _Configured(json=False))
 
@@ -137,7 +137,7 @@ class _Configured(Walk):
         self._left = _MOST_NODES
         self.refused_places: list[str] = []
 
-    def atom(self, value: object, place: Place) -> Any:
+    def atom(self, value: object, place: Place) -> object:
         if type(value) is int and self._json and value.bit_length() > _MOST_BITS:
             return hex(value)
         return repr(value) if self._json and type(value) is bytes else value

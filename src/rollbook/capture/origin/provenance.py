@@ -121,7 +121,7 @@ def packages() -> dict[str, str]:
     return dict(sorted(versions.items()))
 
 
-def gpus() -> list[dict[str, Any]]:
+def gpus() -> list[dict[str, object]]:
     """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
     devices: list[dict[str, object]] = []
     root = "/proc/driver/nvidia/gpus"

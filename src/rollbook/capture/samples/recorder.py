@@ -300,7 +300,7 @@ class SampleLog:
             cells.append(cell.tolist() if hasattr(cell, "tolist") else cell)
         return cells if len(cells) == n else self._fitted(name, cells, n)
 
-    def _fitted(self, name: str, cells: list[Any], n: int) -> list[object]:
+    def _fitted(self, name: str, cells: list[object], n: int) -> list[object]:
         self._run.count(
             "sample_columns",
             1,

@@ -81,7 +81,7 @@ class SeenFile:
         self._handle = None
 
 
-def _read(file: Any) -> Iterator[tuple[int, int, int, Any]]:
+def _read(file: Any) -> Iterator[tuple[int, int, int, object]]:
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         magic, crc, n, batch, attempt, time_ns = _HEAD.unpack(head)
         if magic != _MAGIC or n > _LARGEST_BLOCK:

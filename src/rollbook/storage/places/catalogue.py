@@ -51,7 +51,7 @@ class Catalogue(NamedTuple):
     problems: list[str]
 
 
-def fields_of(page: dict[str, Any]) -> dict[str, Any]:
+def fields_of(page: dict[str, object]) -> dict[str, object]:
     """What a listing says of a run, from its run.json."""
     about, _ = manifest.clean(page)
     row = {name: about.get(name) for name in FIELDS}

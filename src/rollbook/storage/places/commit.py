@@ -424,7 +424,7 @@ class Commits:
             manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)
         return manifests
 
-    def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, Any]]]:
+    def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, object]]]:
         """Pieces of this origin, all of one manifest: where one is missing, the manifest has changed and is read again.
 
         Args:
@@ -452,7 +452,7 @@ class Commits:
     def merge(
         self,
         choose: Callable[[Manifest], Collection[str]],
-        join: Callable[[dict[str, Any]], list[LocalFile]],
+        join: Callable[[dict[str, object]], list[LocalFile]],
         elsewhere: Collection[Cover] = (),
     ) -> Steps[bool]:
         """Put fewer and larger pieces in place of some; False if that was in vain.
@@ -483,7 +483,7 @@ class Commits:
         new = {**rest, **{path: piece for (path, _), piece in sent.items()}}
         return (yield from self._replace(Manifest(manifest.epoch, new, manifest.about), etag)) is not None
 
-    def sweep(self, may_go: Callable[[Any], bool] = lambda entry: True) -> Steps[int]:
+    def sweep(self, may_go: Callable[[object], bool] = lambda entry: True) -> Steps[int]:
         """Delete the pieces that no manifest names; how many.
 
         Args:
