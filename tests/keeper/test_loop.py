@@ -16,9 +16,11 @@ import pytest
 
 from rollbook import files
 from rollbook.journal.liveness import identity
+from rollbook.keeper import main
 from rollbook.keeper.dead_writers import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, place_name
+from rollbook.keeper.writers import Writers
 from rollbook.manifest import ManifestLock
 from rollbook.protocols import Row, RunInfo
 
@@ -490,6 +492,63 @@ def test_inline_it_does_all_at_the_end_and_does_not_wait_for_other_writers(make_
     keeper = make_keeper(run)
     assert keeper.run_to_end() is True
     assert keeper.phase == "done"
+
+
+def test_inline_nothing_is_left_by_a_writer_that_ends_while_the_keeper_leaves_because_of_it(
+    make_run: Any, make_keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has seen the lock taken, and started no keeper."""
+    run = make_run()
+    child = run.add_writer()
+    run.log(child)({"i": 1.0})
+    run.writer.close()
+    keeper = make_keeper(run)
+    leave = keeper.leave
+
+    def ends_before_it_leaves() -> None:
+        child.close()
+        leave()
+
+    monkeypatch.setattr(keeper, "leave", ends_before_it_leaves)
+    assert keeper.run_to_end() is True
+    assert keeper.phase == "done"
+    assert Lock(str(run.folder)).taken() is False
+
+
+def test_inline_a_sink_that_fails_is_not_waited_for_longer_because_others_write(
+    make_run: Any, make_keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(Kept):
+        def write(self, rows: Sequence[Row]) -> None:
+            raise OSError("away")
+
+    monkeypatch.setattr(main, "_DRAIN_SECONDS_HERE", 0.1)
+    run = make_run()
+    run.add_writer()
+    run.log()({"i": 1.0})
+    run.writer.close()
+    assert make_keeper(run, sinks=[Failing()]).run_to_end() is False
+    assert Lock(str(run.folder)).taken() is False
+
+
+def test_a_writer_that_ends_while_the_keeper_looks_is_not_called_complete_before_it_is_sealed(
+    make_run: Any, make_keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    run.log()({"i": 1.0})
+    keeper = make_keeper(run)
+    living = Writers.living
+
+    def ends(writers: Writers) -> object:
+        answer = living(writers)
+        run.writer.close()
+        return answer
+
+    monkeypatch.setattr(Writers, "living", ends)
+    keeper.step()
+    assert keeper.complete == set()
+    assert keeper.run() == "done"
+    assert keeper.complete == {run.writer.id}
 
 
 def test_a_keeper_that_finds_no_writer_waits_a_moment_for_one(make_run: Any, make_keeper: Any, clock: Any) -> None:

@@ -6,8 +6,10 @@ import json
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import pytest
 
 import rollbook
 from rollbook.errors import NotARun
+from rollbook.files import read_json
+from rollbook.keeper.own_files import Lock, state_path
 
 Start = Callable[..., rollbook.Run]
 
@@ -88,6 +92,89 @@ def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None
     run.finish()
     assert run.book.metrics(["eval/x"])["env_step"].to_pylist() == [3]
     assert (run.book.status, run.book.config) == ("finished", {"lr": 1})
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a process that was seen to live, or to end."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.005)
+
+
+STEERED = (
+    "import os, signal, sys, rollbook, rollbook.keeper.launch as launching\n"
+    "if sys.argv[2] == 'none': launching._start = lambda *_: None\n"
+    "run = rollbook.attach(sys.argv[1])\n"
+    "run.log({'child/x': 1.0}, env_step=1)\n"
+    "for word in iter(sys.stdin.readline, ''):\n"
+    "    if word == 'die\\n': os.kill(os.getpid(), signal.SIGKILL)\n"
+    "    if word == 'end\\n': run.finish()\n"
+    "    print(word, flush=True)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("child", "its_keeper"),
+    [
+        *[(child, "at work") for child in ("ends before", "is killed before", "ends after", "is killed after")],
+        *[(child, "none") for child in ("is killed before", "is killed after")],
+        ("ends after", "killed"),
+    ],
+)
+def test_a_run_kept_inline_is_sealed_whatever_an_attached_process_and_its_keeper_do(
+    start: Start, child: str, its_keeper: str
+) -> None:
+    """A process that attaches brings a keeper: it may hold the run's lock when finish() comes, or never have come."""
+    rows: list[float] = []
+
+    class Sink:
+        accepts: frozenset[type] = frozenset({float, int})
+
+        def open(self, run: Any) -> None:
+            return
+
+        def write(self, batch: Any) -> None:
+            rows.extend(row.values["child/x"] for row in batch if "child/x" in row.values)
+
+        def close(self) -> None:
+            return
+
+    run = start(sinks=[Sink()])
+    folder = str(run.folder)
+    command = [sys.executable, "-c", STEERED, folder, its_keeper]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def say(word: str) -> None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{word}\n")
+            process.stdin.flush()
+            if word == "die":
+                process.wait()
+            else:
+                while process.stdout.readline() != f"{word}\n":
+                    pass
+
+        say("written")
+        if its_keeper != "none":
+            until(lambda: read_json(state_path(folder)).get("phase") == "running")
+            if its_keeper == "killed":
+                os.kill(read_json(state_path(folder))["pid"], signal.SIGKILL)
+                until(lambda: not Lock(folder).taken())
+        if child.endswith("before"):
+            say("end" if child == "ends before" else "die")
+        run.log({"main": 1.0}, env_step=2)
+        run.finish()
+        assert rows == [1.0]
+        if child.endswith("before"):
+            assert not list(run.folder.glob("data/journal/*/*.[sl]*g"))
+        else:
+            say("end" if child == "ends after" else "die")
+        until(lambda: not list(run.folder.glob("data/journal/*/*.[sl]*g")))
+    until(lambda: not Lock(folder).taken())
+    assert run.book.metrics(["child/x", "main"]).num_rows == 2
+    assert run.book.problems() == []
 
 
 ATTACHED = (

@@ -75,15 +75,22 @@ class Keeper(OneRun):
             raise
 
     def _run_to_end(self, seconds: float | None) -> bool:
+        drain_seconds = _DRAIN_SECONDS_HERE if seconds is None else min(_DRAIN_SECONDS_HERE, seconds)
         until = None if seconds is None else time.monotonic() + seconds
-        self.wait_for_nobody(_DRAIN_SECONDS_HERE if seconds is None else min(_DRAIN_SECONDS_HERE, seconds))
+        drained_by = time.monotonic() + drain_seconds
+        self.wait_for_nobody(drain_seconds)
         while True:
             pause = self.step()
             if pause is None:
                 return self.phase == "done"
-            if self.is_idle or (until is not None and time.monotonic() >= until):
+            now = time.monotonic()
+            is_late = (until is not None and now >= until) or (self.others_live and now >= drained_by)
+            if self.is_idle or is_late:
+                was_beside_others = self.others_live
                 self.leave()
-                return self.is_idle
+                # Whoever ended while we held the lock has seen it taken, and started no keeper.
+                if is_late or not was_beside_others or self.others_live_now():
+                    return self.is_idle
             wait(min(pause, 0.05 if self._awaited is None else WOKEN_SECONDS), self.filenos())
 
     def start_thread(self) -> Keeper:

@@ -168,6 +168,16 @@ class OneRun:
         """Whether the last step left nothing to do for the writers of this place that have closed."""
         return self._idle
 
+    @property
+    def others_live(self) -> bool:
+        """Whether a writer of this place lived at the last step."""
+        return self._ending_since is None
+
+    def others_live_now(self) -> bool:
+        """Whether a writer of this place lives."""
+        self._writers.look()
+        return bool(self._writers.living())
+
     def rests(self) -> bool:
         """Whether a step now would find nothing to do: no writer wrote, came or went since the last one.
 
@@ -193,9 +203,12 @@ class OneRun:
             self.leave()
             return None
         self._writers.look()
-        here, living, elsewhere = self._writers.here(), self._writers.living(), self._writers.elsewhere()
-        # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards.
-        self._closed |= {writer.id for writer in here if writer.closed}
+        here, elsewhere = self._writers.here(), self._writers.elsewhere()
+        # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards. And before
+        # who lives: if that is the one who says it now, it is not beside others that live, and all is to be sealed.
+        closed = {writer.id for writer in here if writer.closed}
+        living = self._writers.living()
+        self._closed |= closed if living else {writer.id for writer in here if writer.closed}
         self._idle = False
         self._guard("sync", lambda: self._sync(here, bool(living)))
         self._guard("plan", self._read_plan)

@@ -29,7 +29,8 @@ class Parts:
 
     Attributes:
       keeper: "process", "thread", "inline", or "" for a writer that brings none.
-      keeper_is_shared: its keeper looks after other runs, too; should it die, whoever sees it first starts another.
+      keeper_may_go: its keeper looks after other runs, too, or is that of the process which opened the run; should it
+        end, whoever sees it first starts another.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds, where there is no other keeper.
       ticker: the run's own thread.
@@ -48,7 +49,7 @@ class Parts:
         "formatted_config",
         "inline_sinks",
         "keeper",
-        "keeper_is_shared",
+        "keeper_may_go",
         "keeper_thread",
         "media",
         "must",
@@ -61,7 +62,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.keeper = ""
-        self.keeper_is_shared = False
+        self.keeper_may_go = False
         self.keeper_thread: Any = None
         self.inline_sinks: list[object] = []
         self.ticker: Rounds | None = None

@@ -58,7 +58,7 @@ def start(
             from rollbook.keeper.launch import launch, may_share
 
             launch(folder)
-            run._parts.keeper_is_shared = may_share(folder)
+            run._parts.keeper_may_go = plan is None or may_share(folder)
         except OSError as err:
             if is_foreign(err):
                 raise
@@ -142,15 +142,35 @@ def _let_keeper_finish(run: Run) -> None:
     if mode == "thread":
         run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
-        from rollbook.keeper.main import Keeper
-
         if run.writer.main:
-            Keeper(str(run.folder), sinks=run._parts.inline_sinks).run_to_end()
-    elif run.writer.main:
-        from rollbook.keeper.launch import launch, wait_done
+            _keep_here(run)
+    elif mode == "process":
+        from rollbook.keeper.launch import is_kept, launch, wait_done
 
-        if not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
+        if not run.writer.main:
+            if not is_kept(run.folder):  # that of the run's own process has ended with it: nobody else would seal this
+                launch(run.folder)
+        elif not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
             wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
+
+
+def _keep_here(run: Run) -> None:
+    """What a keeper does when all has been written, in this process; a process that attached may have brought one."""
+    from rollbook.keeper.launch import launch, wait_done
+    from rollbook.keeper.main import Keeper
+
+    for _ in range(3):
+        keeper = Keeper(str(run.folder), sinks=run._parts.inline_sinks)
+        keeper.run_to_end()
+        if keeper.phase == "running":  # others still write, and nobody looks after them
+            launch(run.folder)
+        if keeper.phase != "taken":
+            return
+        if wait_done(run.folder, FINISH_SECONDS):
+            sinks: Any = _local_sinks(run, run._parts.inline_sinks)
+            if sinks is not None:
+                sinks.close()
+            return
 
 
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:

@@ -118,8 +118,8 @@ class Ticker(threading.Thread):
             run.write_about()
 
     def _see_keeper(self) -> None:
-        """A keeper of many runs that died is started again by whichever of them sees it first."""
-        if not self._run._parts.keeper_is_shared or self._run.writer.closed or time.monotonic() < self._kept_until:
+        """A keeper that ended before those who write is started again by whichever of them sees it first."""
+        if not self._run._parts.keeper_may_go or self._run.writer.closed or time.monotonic() < self._kept_until:
             return
         self._kept_until = time.monotonic() + 2.0
         from rollbook.keeper.launch import is_kept, launch
