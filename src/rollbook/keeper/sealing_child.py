@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 
-from rollbook.book.book import Book
-from rollbook.book.results import write_results
 from rollbook.errors import RollbookError
 from rollbook.seal.folder import main as seal
 
@@ -21,6 +19,9 @@ def main(arguments: list[str]) -> int:
     code = seal(arguments)
     if code == 0 and "--final" in arguments:
         folder = next(word for word in arguments if not word.startswith("--"))
+        from rollbook.book.book import Book
+        from rollbook.book.results import write_results
+
         try:
             write_results(Book(folder))
         except (RollbookError, OSError) as err:

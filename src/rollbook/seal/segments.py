@@ -19,6 +19,9 @@ from rollbook.storage.tabulate import committed_words, segment_table
 
 __all__ = ["SegmentSealing"]
 
+_TURNED_BYTES = 128 * 1024
+"""So much of the rows becomes columns at a time."""
+
 
 class SegmentSealing:
     """The segments of all writers in one pass."""
@@ -76,7 +79,7 @@ class SegmentSealing:
     def _seal_batch(self, info: WriterInfo, batch: list[LeftSegment], gone: bool) -> bool:
         """Neighbouring segments of one stream become one part; then they are given up. False if some have to wait."""
         done: list[tuple[LeftSegment, int]] = []
-        blocks: list[NDArray] = []
+        rows = _Columns(sum(left.size for left in batch))
         header: layout.SegmentHeader | None = None
         waits = False
         for left in batch:
@@ -97,9 +100,10 @@ class SegmentSealing:
             header = own
             done.append((left, generation))
             ranges = self._pass.sealed.of(own.table, own.writer, own.lane, f"S{own.stream:03d}")
-            blocks.append(words[~inside(words[:, -1], ranges)] if ranges else words)
-        if header is not None and any(len(block) for block in blocks):
-            self._write_rows(info, header, np.concatenate(blocks))
+            sealed = inside(words[:, -1], ranges)
+            rows.add(words[~sealed] if sealed.any() else words)
+        if header is not None and rows.n:
+            self._write_rows(info, header, rows.words())
         for left, generation in done:
             self._give_up(left, generation, gone)
             self._pass.report.segments += 1
@@ -146,6 +150,36 @@ class SegmentSealing:
             unlink(left.path)
 
 
+class _Columns:
+    """The rows of several segments, turned into columns bit by bit while they are in the processor's cache.
+
+    Args:
+      most_bytes: of all segments together.
+    Attributes:
+      n: how many rows there are.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._cells = np.zeros((0, 0), dtype=np.int64)
+        self.n = 0
+
+    def add(self, words: NDArray) -> None:
+        """More rows, as [rows, words]."""
+        width = words.shape[1]
+        if not self.n:
+            self._cells = np.empty((width, self._most_bytes // (8 * width) + 1), dtype=np.int64)
+        step = max(16, _TURNED_BYTES // (8 * width))
+        for start in range(0, len(words), step):
+            some = words[start : start + step]
+            self._cells[:, self.n : self.n + len(some)] = some.T
+            self.n += len(some)
+
+    def words(self) -> NDArray:
+        """All of them as [rows, words], each column in one stretch of memory."""
+        return self._cells[:, : self.n].T
+
+
 class LeftSegment:
     """A segment that its writer has left; its rows are only in memory while they are written.
 
@@ -189,12 +223,12 @@ class LeftSegment:
           Damaged: the segment is, or was recycled just now.
         """
         with Segment(self.path) as segment:
-            look = segment.look()
-            data = segment.copy(look) if look is not None else None
-            if look is None or data is None:
+            generation, first_seq, _ = segment.head()
+            data = segment.all_rows()
+            if generation % 2 or segment.head()[0] != generation:
                 raise Damaged(f"{self.path} changed while it was being sealed")
-            words, odd = committed_words(segment.header, data, look.first_seq)
-            return segment.header, words, odd, look.generation
+            words, odd = committed_words(segment.header, data, first_seq)
+            return segment.header, words, odd, generation
 
 
 def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
