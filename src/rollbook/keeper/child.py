@@ -63,6 +63,8 @@ class Child(ABC):
     """Seconds between two tries when many have failed; the first pause is half a second."""
     most_at_once: ClassVar[float] = float("inf")
     """How many children of this kind the process may have, over all its runs; a keeper of many allows itself fewer."""
+    options: ClassVar[tuple[str, ...]] = ()
+    """What every child is told beside its run."""
     at_work: ClassVar[int] = 0
 
     def __init__(
@@ -128,7 +130,7 @@ class Child(ABC):
     def _start(self, *, final: bool) -> None:
         if self.at_work >= self.most_at_once:  # its turn comes
             return
-        words = [self._run_folder, *(["--final"] if final else [])]
+        words = [self._run_folder, *self.options, *(["--final"] if final else [])]
         try:
             with open(os.path.join(keeper_folder(self._run_folder), "log"), "ab") as log:
                 self._process = start_child(self._command, words, log)

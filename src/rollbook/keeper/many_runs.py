@@ -305,7 +305,7 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 
 def main(folder: str) -> None:
     """Be the keeper of a household; ends at once if there is one."""
-    Sealing.most_at_once = 2
+    Sealing.most_at_once, Sealing.options = 2, ("--at-once=2",)
     probes.share_seconds = _SAMPLE_SECONDS
     ManyRuns(Household(folder)).run()
     sys.stdout.flush()

@@ -207,6 +207,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
       RunIsLive: a writer of the run lives. OSError: the folder cannot be written.
     """
     from rollbook.seal.folder import seal
+    from rollbook.seal.helpers import most_processes
 
     folder = os.fspath(run)
     writers = list_writers(folder)
@@ -218,7 +219,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     for info in writers:
         done += _set_aside(folder, info)
     done += _set_parts_aside(folder)
-    report = seal(folder, take_over=True)
+    report = seal(folder, take_over=True, processes=most_processes())
     if report.segments or report.frame_files:
         done.append(str(report))
     else:

@@ -19,11 +19,10 @@ from rollbook import manifest
 from rollbook.errors import Damaged
 from rollbook.files import read_json, write_json
 from rollbook.journal.files import names_in
-from rollbook.journal.liveness import is_alive, same_place
 from rollbook.journal.writers import list_writers
-from rollbook.seal.frames import FrameSealing
-from rollbook.seal.one_pass import SealPass, SealReport, unlink
-from rollbook.seal.segments import SegmentSealing
+from rollbook.seal.helpers import most_processes, seal_by_helpers
+from rollbook.seal.one_pass import SealReport, unlink
+from rollbook.seal.writers import seal_writers
 from rollbook.storage.layout import data_folder, irregular, own_files, part_folders
 
 __all__ = ["SealReport", "main", "seal"]
@@ -31,13 +30,16 @@ __all__ = ["SealReport", "main", "seal"]
 _LOCK_SECONDS = 60.0
 
 
-def seal(run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False) -> SealReport:
+def seal(
+    run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False, processes: int = 1
+) -> SealReport:
     """Seal what can be sealed.
 
     Args:
       run: the run's folder.
       final: the run is over: also merge the parts of each stream, and all small groups.
       take_over: also seal writers that cannot be judged from here (another host). Only if they are known to be gone.
+      processes: how many may seal where many writers have left much; each seals some of the writers.
     Raises:
       OSError: the disk is full, or the folder cannot be written. What was sealed before that stays sealed.
     """
@@ -50,17 +52,20 @@ def seal(run: str | os.PathLike[str], *, final: bool = False, take_over: bool = 
             "it aside"
         )
         return report
-    with _only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as mine:
-        if not mine:
+    with _only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as lock:
+        if lock is None:
             report.problems.append("another process is sealing this run")
             return report
-        _seal_writers(folder, report, take_over)
+        _sweep(folder)
+        done, reached = seal_by_helpers(folder, lock, processes, report, take_over=take_over, final=final)
+        sealed = seal_writers(folder, report, take_over=take_over, but=done)
+        sealed.remember(reached)
         from rollbook.seal.abandoned import write_abandoned
         from rollbook.seal.columns_files import write_columns_files
         from rollbook.seal.merge import merge
 
         _raise_format(folder)
-        report.merged = merge(folder, final=final, problems=report.problems)
+        report.merged += merge(folder, final=final, problems=report.problems)
         try:
             write_abandoned(folder)
             write_columns_files(folder)
@@ -79,20 +84,6 @@ def _raise_format(folder: str) -> None:
         about = manifest.look(folder)
         if about and about["format"] < manifest.FORMAT:
             manifest.write(folder, {**about, "format": manifest.FORMAT}, durable=True)
-
-
-def _seal_writers(run: str, report: SealReport, take_over: bool) -> None:
-    """Of each writer segments first: once the late values are in their rows, the frames that brought them may go."""
-    _sweep(run)
-    at_hand = SealPass(run, report)
-    segments, frames = SegmentSealing(at_hand), FrameSealing(at_hand)
-    for info in list_writers(run):
-        if take_over or same_place(info.about) or is_alive(info.about) is False:
-            gone = take_over or info.closed is not None or is_alive(info.about) is False
-            names = names_in(info.folder)
-            segments.seal(info, names, gone)
-            frames.seal(info, names, gone)
-    at_hand.sealed.remember()
 
 
 def _sweep(run: str) -> None:
@@ -128,14 +119,15 @@ def _remove_empty_writers(run: str) -> None:
 
 
 @contextmanager
-def _only_one(run: str, wait: float) -> Iterator[bool]:
-    """Whether this process may seal the run now: one at a time, per host."""
+def _only_one(run: str, wait: float) -> Iterator[int | None]:
+    """The descriptor that holds the run's lock: one process at a time, per host. None if another has it, -1 where there
+    are no such locks."""
     folder = os.path.join(data_folder(run), "keeper")
     os.makedirs(folder, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # Windows: names are deterministic and parts appear whole, so two sealers do no harm
-        yield True
+        yield -1
         return
     fd = os.open(os.path.join(folder, "seal-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -146,10 +138,10 @@ def _only_one(run: str, wait: float) -> Iterator[bool]:
                 break
             except OSError:
                 if time.monotonic() >= end:
-                    yield False
+                    yield None
                     return
                 time.sleep(0.05)
-        yield True
+        yield fd
     finally:
         os.close(fd)
 
@@ -161,9 +153,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m rollbook.seal.folder", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("run", help="the run's folder")
     parser.add_argument("--final", action="store_true", help="the run is over: also merge its parts")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs may be sealed at once on this host")
     options = parser.parse_args(arguments)
     try:
-        report = seal(options.run, final=options.final)
+        report = seal(options.run, final=options.final, processes=most_processes(options.at_once))
     except OSError as err:
         sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
         return 1

@@ -9,7 +9,7 @@ between parts that are none lie rows of a part that cannot be read now, or is no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
+from rollbook.files import remove
 from rollbook.storage.columns import (
     cast,
     common_type,
@@ -53,23 +54,31 @@ _LARGEST = 8 * 1024 * 1024
 neither its size on the disk once more nor the time for it."""
 
 
-def merge(run: str, *, final: bool, problems: list[str], small_rows: int = SMALL_ROWS) -> int:
+def merge(
+    run: str,
+    *,
+    final: bool,
+    problems: list[str],
+    small_rows: int = SMALL_ROWS,
+    writers: Collection[str] | None = None,
+) -> int:
     """Merge parts of a run; how many became part of another.
 
     Args:
       final: all that can be, as when a run is over.
       problems: what could not be read is said here.
       small_rows: groups with fewer rows share a file, if it is final.
+      writers: only their parts, while others merge those of other writers; not if it is final.
     Raises:
       OSError: the disk is full. Nothing is lost by it.
     """
     merged = 0
-    shelf = PartShelf(run)
+    shelf = PartShelf(run, writers)
     fills = _all_fills(shelf, problems) if final else None
     for table in [*_tables(run), *(["marks"] if final else [])]:
         parts = _listed(shelf, table)
         for leftover in shelf.contained(table):
-            os.unlink(leftover.path)
+            remove(leftover.path)
         streams: dict[tuple[str, int, str], list[Part]] = {}
         for part in parts:
             if part.name.kind != "merged":
@@ -100,7 +109,8 @@ def merge(run: str, *, final: bool, problems: list[str], small_rows: int = SMALL
         for part in _listed(shelf, "fills"):
             if not _has_segments(run, part.meta["writer"]):
                 os.unlink(part.path)  # they are in their rows now
-    _unlink_lone_pyramids(run)
+    if writers is None:
+        _unlink_lone_pyramids(run)
     return merged
 
 

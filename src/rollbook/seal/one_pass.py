@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,21 @@ from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import PartName, data_folder, part_folder
-from rollbook.storage.missing_parts import SealedSoFar
+from rollbook.storage.missing_parts import SealedSoFar, Stream
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta
 
-__all__ = ["PENDING_SECONDS", "SealPass", "SealReport", "frame_files_in", "inside", "keep_aside", "unlink"]
+__all__ = [
+    "PENDING_SECONDS",
+    "SealPass",
+    "SealReport",
+    "SealedRanges",
+    "frame_files_in",
+    "inside",
+    "keep_aside",
+    "unlink",
+]
 
 PENDING_SECONDS = 5.0
 """A segment waits this long for values that are still on a device; they are fetched within 2 s, or never."""
@@ -47,6 +56,11 @@ class SealReport:
         self.segments = self.frame_files = self.rows = self.aside = self.merged = 0
         self.problems: list[str] = []
 
+    def add(self, other: dict[str, Any]) -> None:
+        """What another process did; by the names of the attributes."""
+        for name, value in other.items():
+            setattr(self, name, getattr(self, name) + value)
+
     def __str__(self) -> str:
         text = f"sealed {self.rows:,} rows from {self.segments} segments and {self.frame_files} frame files"
         if self.merged:
@@ -57,7 +71,7 @@ class SealReport:
 
 
 class SealPass:
-    """One pass over the journal of a run.
+    """One pass over the journal of a run, or of some of its writers.
 
     Attributes:
       run: the run's folder.
@@ -66,10 +80,10 @@ class SealPass:
       sealed: which rows are in Parquet already.
     """
 
-    def __init__(self, run: str, report: SealReport) -> None:
+    def __init__(self, run: str, report: SealReport, writers: Collection[str] | None = None) -> None:
         self.run, self.report = run, report
         self.marks = DurableMarks(run)
-        self.sealed = SealedRanges(run)
+        self.sealed = SealedRanges(run, writers)
         self._fills: dict[str, Fills] = {}
 
     def attempt(self, work: Callable[..., T], *arguments: object) -> T | None:
@@ -113,9 +127,9 @@ class SealedRanges:
     taken for a neighbour of the one before that.
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
         self._run = run
-        self._shelf = PartShelf(run)
+        self._shelf = PartShelf(run, writers)
         self._so_far = SealedSoFar(run)
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
@@ -142,12 +156,18 @@ class SealedRanges:
         self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
         self._so_far.reaches((meta["table"], *own), max(last for _, last in self._ranges[meta["table"]][own]))
 
-    def remember(self) -> None:
-        """Keep how far the streams are sealed.
+    def reached(self) -> list[tuple[Stream, int]]:
+        """Up to which number streams were sealed in this pass."""
+        return list(self._so_far.new.items())
+
+    def remember(self, by_helpers: Iterable[tuple[Stream, int]]) -> None:
+        """Keep how far the streams are sealed, here and by helpers.
 
         Raises:
           OSError: the disk is full, or the folder cannot be written.
         """
+        for stream, last in by_helpers:
+            self._so_far.reaches(stream, last)
         self._so_far.write(self._run)
 
     def parts(self, table: str) -> list[Part]:

@@ -15,7 +15,7 @@ from rollbook.foreign import is_foreign
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import PartShelf, covers_of
 
-__all__ = ["SealedSoFar", "missing_parts"]
+__all__ = ["SealedSoFar", "Stream", "missing_parts"]
 
 Stream = tuple[str, str, int, str]
 """(table, writer, lane, group)"""
@@ -28,12 +28,13 @@ class SealedSoFar:
       run: the run's folder.
     Attributes:
       lasts: {(table, writer, lane, group): the last sequence number}.
+      new: those that are not in the file yet.
     """
 
     def __init__(self, run: str) -> None:
         self._path = os.path.join(data_folder(run), "keeper", "sealed.json")
         self.lasts: dict[Stream, int] = {}
-        self._new: dict[Stream, int] = {}
+        self.new: dict[Stream, int] = {}
         for writer, streams in read_json(self._path).items():
             for stream, last in streams.items() if isinstance(streams, dict) else ():
                 table, _, rest = stream.partition("/")
@@ -43,7 +44,7 @@ class SealedSoFar:
 
     def reaches(self, stream: Stream, last: int) -> None:
         """A stream was sealed up to this number."""
-        self.lasts[stream] = self._new[stream] = max(last, self.lasts.get(stream, 0))
+        self.lasts[stream] = self.new[stream] = max(last, self.lasts.get(stream, 0))
 
     def write(self, run: str) -> None:
         """Bring what is new to the file, beside what another host may have written there meanwhile.
@@ -51,16 +52,16 @@ class SealedSoFar:
         Raises:
           OSError: the disk is full, or the folder cannot be written.
         """
-        if not self._new:
+        if not self.new:
             return
         now = SealedSoFar(run)
-        for stream, last in self._new.items():
+        for stream, last in self.new.items():
             now.reaches(stream, last)
         streams_of: dict[str, dict[str, int]] = {}
         for (table, writer, lane, group), last in now.lasts.items():
             streams_of.setdefault(writer, {})[f"{table}/{lane}/{group}"] = last
         write_json(self._path, streams_of)
-        self._new = {}
+        self.new = {}
 
 
 def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
@@ -221,12 +221,13 @@ class PartShelf:
 
     Args:
       run: the run's folder.
+      writers: only parts of these, and merged ones; None for all.
     Attributes:
       problems: path -> why a file could not be used.
     """
 
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
+        self._run, self._writers = run, writers
         self._known: dict[str, dict[str, Part]] = {}
         self._stamps: dict[str, list[tuple[int, int]]] = {}
         self._listed: dict[str, list[Part]] = {}
@@ -260,7 +261,7 @@ class PartShelf:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     name = PartName.parse(entry.name)
-                    if name is not None:
+                    if name is not None and self._is_wanted(name):
                         listed[entry.path] = (entry, name)
         known = self._known.setdefault(table, {})
         for gone in known.keys() - listed.keys():
@@ -273,6 +274,9 @@ class PartShelf:
         if time.time_ns() - max(changed for changed, _ in stamps) > 100_000_000:
             self._stamps[table] = stamps
         return self._listed[table]
+
+    def _is_wanted(self, name: PartName) -> bool:
+        return self._writers is None or name.kind == "merged" or name.writer in self._writers
 
     def contained(self, table: str) -> list[Part]:
         """Parts that `parts` passed over because others hold their rows: what an interrupted merge leaves behind."""
