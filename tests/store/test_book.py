@@ -100,13 +100,13 @@ def merged(run: Path, writer: FakeWriter) -> None:
 
 def seal_left_only(run: Path) -> None:
     """Seal as the keeper of a living writer does."""
-    from rollbook.seal import folder as module
+    from rollbook.seal import writers as module
 
     alive, same = module.is_alive, module.same_place
     module.is_alive = lambda _: True  # type: ignore[assignment]
     module.same_place = lambda _: True  # type: ignore[assignment]
     try:
-        module.seal(run)
+        seal(run)
     finally:
         module.is_alive, module.same_place = alive, same
 

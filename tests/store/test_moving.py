@@ -19,8 +19,8 @@ from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.repair.doctor import verify
-from rollbook.seal import folder as sealing
 from rollbook.seal import merge as merging
+from rollbook.seal import writers as sealing
 from rollbook.seal.folder import seal
 
 

@@ -20,7 +20,7 @@ from rollbook import manifest
 from rollbook.book.book import Book
 from rollbook.errors import NewerFormat
 from rollbook.repair.doctor import repair, verify
-from rollbook.seal import folder
+from rollbook.seal import writers
 from rollbook.seal.folder import seal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,9 +88,9 @@ def killed(root: Path, *, repaired: bool = False, attempts: int = 1) -> Path:
     for step in range(7, 400):
         stream.log(float(step), env_step=step)
     with pytest.MonkeyPatch.context() as patch:  # as the keeper of a living writer does
-        patch.setattr(folder, "is_alive", lambda _: True)
-        patch.setattr(folder, "same_place", lambda _: True)
-        folder.seal(run)
+        patch.setattr(writers, "is_alive", lambda _: True)
+        patch.setattr(writers, "same_place", lambda _: True)
+        seal(run)
     if repaired:
         repair(run, force=True)
     return run
