@@ -1,23 +1,26 @@
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** The code of the page that opens first is fetched beside the shell's, not after it. */
-const firstPage: Plugin = {
-  name: "first-page",
-  transformIndexHtml: {
-    order: "post",
-    handler(html, { bundle }) {
-      const runs = Object.values(bundle ?? {}).find((file) => file.type === "chunk" && file.facadeModuleId?.endsWith("/pages/runs/Runs.tsx"));
-      const files = runs?.type === "chunk" ? [runs.fileName, ...runs.imports] : [];
-      return files.filter((file) => !html.includes(file)).map((file) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: `./${file}` }, injectTo: "head" }));
-    },
+const FIRST = ["/src/main.tsx", "/src/pages/runs/Runs.tsx"];
+const ofFirstView = new Set<string>();
+
+/** Finds what the frame and the page that opens first are made of: that comes as one file, the other pages as theirs. */
+const firstView: Plugin = {
+  name: "first-view",
+  buildEnd() {
+    const next = [...this.getModuleIds()].filter((id) => FIRST.some((end) => id.endsWith(end)));
+    for (let id = next.pop(); id !== undefined; id = next.pop()) {
+      if (ofFirstView.has(id)) continue;
+      ofFirstView.add(id);
+      next.push(...(this.getModuleInfo(id)?.importedIds ?? []));
+    }
   },
 };
 
 // The page is served from any folder (rollbook ui, a static export, a notebook's frame): every address in it is relative.
 export default defineConfig({
   base: "./",
-  plugins: [firstPage],
+  plugins: [firstView],
   build: {
     outDir: "../src/rollbook/server/page",
     emptyOutDir: true,
@@ -25,6 +28,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // the content security policy allows no data: address for code
     modulePreload: { polyfill: false },
     sourcemap: false,
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "first", test: (id) => ofFirstView.has(id) }] } } },
     cssCodeSplit: true,
   },
   server: {

@@ -149,3 +149,23 @@ def test_zooming_asks_for_rows_and_not_for_the_table_of_runs_again(page: Any, se
     page.settled()
     assert "curves" in asked
     assert "runs" not in asked
+
+
+def test_the_first_view_is_one_file_of_code_and_asks_for_curves_as_soon_as_the_table_is_there(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    came: list[tuple[str, int]] = []
+
+    def count(response: Any) -> None:
+        size = response.headers.get("content-length", "0")
+        came.append((response.url.partition("?")[0].rsplit("/", 1)[-1], int(size)))
+
+    page.tab.on("response", count)
+    page.open(serve(recorded), "#/runs?g=none").drawn(3)
+    until = next(place for place, (name, _) in enumerate(came) if name == "series")
+    first = came[: until + 1]
+    scripts = [(name, size) for name, size in first if name.endswith(".js") and "worker" not in name]
+    assert len(scripts) == 1, scripts
+    assert 0 < scripts[0][1] <= 60_000, "60 kB of compressed code, at most"
+    assert "keys" not in [name for name, _ in first], "the keys come with the table"
+    assert page.errors == []

@@ -170,3 +170,24 @@ def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> N
         shutil.rmtree(torn)
         client.app.app.state.hall.catalogue.refresh(full=True)  # type: ignore[attr-defined]
         assert client.post("/api/runs", json={}).json()["unreadable_total"] == 0
+
+
+def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_at_once(client: TestClient) -> None:
+    answer = table(client, group_by=["auto"], draw_first=5)
+    runs = [run for row in answer["rows"] for run in row["runs"]]
+    assert answer["drawn"]["runs"] == runs
+    keys = client.post("/api/keys", json={"runs": runs}).json()
+    assert answer["drawn"]["keys"] | {"took_ms": 0} == keys | {"took_ms": 0}
+    second = answer["rows"][1]
+    chosen = table(client, group_by=["auto"], drawn=[second["id"]], draw_first=5)
+    assert chosen["drawn"]["runs"] == second["runs"]
+    assert table(client, drawn=[runs[4], runs[0]])["drawn"]["runs"] == [runs[4], runs[0]]
+    assert table(client, drawn=["nobody"], draw_first=5)["drawn"] is None
+    assert table(client)["drawn"] is None
+
+
+def test_of_more_runs_than_are_quickly_opened_the_table_does_not_wait_for_the_keys(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.server.table_of_runs._MOST_DRAWN", 5)
+    assert table(client, group_by=["auto"], draw_first=5)["drawn"] is None

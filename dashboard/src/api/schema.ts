@@ -312,6 +312,12 @@ export interface DiffRow {
   differs: boolean;
 }
 
+/** The runs that are drawn, in the order of the table, and what they hold. */
+export interface Drawn {
+  runs: string[];
+  keys: KeysAnswer;
+}
+
 /** The runs as they are now. */
 export interface EditAnswer {
   took_ms: number;
@@ -785,6 +791,7 @@ export interface RunsAnswer {
   did_you_mean?: string | null;
   unreadable?: string[];
   unreadable_total?: number;
+  drawn?: Drawn | null;
 }
 
 /** Which rows of the table of runs. */
@@ -799,6 +806,8 @@ export interface RunsAsk {
   archived?: boolean;
   offset?: number;
   limit?: number;
+  drawn?: string[];
+  draw_first?: number;
 }
 
 /** One sample: its name in the API, and its cells. */

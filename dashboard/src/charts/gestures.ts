@@ -1,12 +1,31 @@
 /** Hands on a chart: hover, click, drag to zoom, shift drag to pan, double click, ctrl wheel, two fingers. */
 
-import type { Plot } from "./plot.ts";
-import type { View } from "./hub.ts";
+import type { Follower, Hub, View } from "./hub.ts";
+import type { Box, Line } from "./model.ts";
 
 const STILL = 4;
 
+export interface PlotEvents {
+  /** A click that was not a drag: the nearest line and the x of its point. */
+  pick?: ((line: Line, x: number) => void) | undefined;
+  /** A pointer went up that may become a click: it may still be half of a double click. */
+  foresee?: ((line: Line, x: number) => void) | undefined;
+  /** The values under the cursor changed. */
+  read?: ((x: number | null, hovered: boolean) => void) | undefined;
+}
+
+/** What hands are laid on. */
+export interface Held extends Follower {
+  readonly root: HTMLElement;
+  readonly hub: Hub;
+  readonly events: PlotEvents;
+  share(clientX: number): number;
+  nearest(clientX: number, clientY: number): { line: Line; x: number } | null;
+  layout(): { box: Box };
+}
+
 /** Listens on the plot's element; returns what stops it. */
-export function hold(plot: Plot): () => void {
+export function hold(plot: Held): () => void {
   const { root, hub } = plot;
   const zone = document.createElement("div");
   zone.className = "zone";

@@ -4,8 +4,8 @@ import { yRange, type Range } from "../data/range.ts";
 import { valueAt } from "../data/lines.ts";
 import { copyOf, fit } from "./canvas.ts";
 import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
-import { hold } from "./gestures.ts";
-import type { Follower, Hub, View } from "./hub.ts";
+import { hold, type Held, type PlotEvents } from "./gestures.ts";
+import type { Hub, View } from "./hub.ts";
 import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type Palette } from "./model.ts";
 
 export interface PlotData {
@@ -20,19 +20,10 @@ export interface PlotData {
   ends: boolean;
 }
 
-export interface PlotEvents {
-  /** A click that was not a drag: the nearest line and the x of its point. */
-  pick?: ((line: Line, x: number) => void) | undefined;
-  /** A pointer went up that may become a click: it may still be half of a double click. */
-  foresee?: ((line: Line, x: number) => void) | undefined;
-  /** The values under the cursor changed. */
-  read?: ((x: number | null, hovered: boolean) => void) | undefined;
-}
-
 const AXIS = 17;
 const EMPTY_AFTER = 250; // ms: an empty frame is drawn where curves do not come at once
 
-export class Plot implements Follower {
+export class Plot implements Held {
   /** What the y axis shows at rest. */
   range: Range = { low: 0, high: 1 };
   private readonly frame = document.createElement("canvas");

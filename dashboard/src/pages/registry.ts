@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import type { IconName } from "../parts/Icon.tsx";
+import { Runs } from "./runs/Runs.tsx";
 
 export type PageId = "runs" | "compare" | "episodes" | "samples" | "timings" | "health" | "run" | "sql";
 
@@ -13,7 +14,7 @@ export interface Page {
 }
 
 export const PAGES: Record<PageId, Page> = {
-  runs: { name: "Runs", question: "How is training going?", icon: "runs", load: () => import("./runs/Runs.tsx").then((m) => m.Runs) },
+  runs: { name: "Runs", question: "How is training going?", icon: "runs", load: () => Promise.resolve(Runs) },
   compare: { name: "Compare", question: "Which is better, and is that certain?", icon: "compare", load: () => import("./compare/Compare.tsx").then((m) => m.Compare) },
   episodes: { name: "Episodes", question: "What does the agent do?", icon: "episodes", load: () => import("./episodes/Episodes.tsx").then((m) => m.Episodes) },
   samples: { name: "Samples", question: "What does it learn from?", icon: "samples", load: () => import("./samples/Samples.tsx").then((m) => m.Samples) },

@@ -4,12 +4,14 @@ import { computed, signal, type Signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { isPage, PAGES, type PageId } from "../pages/registry.ts";
+import { Runs } from "../pages/runs/Runs.tsx";
 import { address, addressOf, say } from "../state/address.ts";
 import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
 import { toggleTheme } from "../state/theme.ts";
 import { useHands } from "../state/hands.ts";
+import { OpenPage } from "./Context.tsx";
 import { Field } from "./Field.tsx";
 import { HelpSheet, showHelp } from "./HelpSheet.tsx";
 import { Icon } from "./Icon.tsx";
@@ -17,7 +19,7 @@ import { Disconnected, Live, Passing } from "./Live.tsx";
 import { Failure, isInBanner, Later } from "./Say.tsx";
 
 const page = computed<PageId>(() => (isPage(address.value.page) ? address.value.page : "runs"));
-const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(null);
+const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(page.peek() === "runs" ? { id: "runs", view: Runs } : null);
 const failed: Signal<Refusal | null> = signal(null);
 const alerts = signal(0);
 /** How long one may be away from a page before its alerts are counted again. */
@@ -109,7 +111,7 @@ export function Shell() {
         <Disconnected />
         <Passing />
         {failed.value && !away && <div class="pad"><Failure error={failed.value} again={() => { failed.value = null; open(id); }} /></div>}
-        {View ? <View /> : <main id="main" aria-busy="true">{away && <Later what="the page" />}</main>}
+        {View ? <OpenPage.Provider value={{ id, name: PAGES[id].name, question: PAGES[id].question }}><View /></OpenPage.Provider> : <main id="main" aria-busy="true">{away && <Later what="the page" />}</main>}
       </div>
       <HelpSheet />
     </>

@@ -92,6 +92,13 @@ export class Feed {
     };
   }
 
+  /** These keys will be on the screen in a moment: they are asked for while their charts are made. */
+  expect(keys: string[]): void {
+    const first = keys.filter((key) => !this.store(key).fresh && this.store(key).asked !== "all");
+    for (const key of first) this.store(key).asked = "all";
+    void this.ask(first, this.spec.entities, null, this.stop.signal);
+  }
+
   /** Other runs, another axis, another way to draw groups. Lines that stay are shown until newer ones are there. */
   choose(spec: FeedSpec): void {
     const old = this.spec;

@@ -6,18 +6,27 @@ gather what it needs; tables, plots, reports and the page show what it says and 
 
 from __future__ import annotations
 
-from rollbook.compare.associations import Association, association
-from rollbook.compare.comparing import compare
-from rollbook.compare.comparison import Comparison
-from rollbook.compare.curve_groups import Curves
-from rollbook.compare.drawing_curves import curves, refined_curves
-from rollbook.compare.grid import shared_grid
-from rollbook.compare.group_curve import GroupCurve, Line
-from rollbook.compare.parting import Parted
-from rollbook.compare.plans import plan_data
-from rollbook.compare.reached import Reached
-from rollbook.compare.scores import Entry, Group, Pair
-from rollbook.stats import Study
+from rollbook._lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.compare.associations import Association as Association
+    from rollbook.compare.associations import association as association
+    from rollbook.compare.comparing import compare as compare
+    from rollbook.compare.comparison import Comparison as Comparison
+    from rollbook.compare.curve_groups import Curves as Curves
+    from rollbook.compare.drawing_curves import curves as curves
+    from rollbook.compare.drawing_curves import refined_curves as refined_curves
+    from rollbook.compare.grid import shared_grid as shared_grid
+    from rollbook.compare.group_curve import GroupCurve as GroupCurve
+    from rollbook.compare.group_curve import Line as Line
+    from rollbook.compare.parting import Parted as Parted
+    from rollbook.compare.plans import plan_data as plan_data
+    from rollbook.compare.reached import Reached as Reached
+    from rollbook.compare.scores import Entry as Entry
+    from rollbook.compare.scores import Group as Group
+    from rollbook.compare.scores import Pair as Pair
+    from rollbook.stats import Study as Study
 
 __all__ = [
     "Association",
@@ -38,3 +47,34 @@ __all__ = [
     "refined_curves",
     "shared_grid",
 ]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.compare.associations": (
+            "Association",
+            "association",
+        ),
+        "rollbook.compare.comparing": ("compare",),
+        "rollbook.compare.comparison": ("Comparison",),
+        "rollbook.compare.curve_groups": ("Curves",),
+        "rollbook.compare.drawing_curves": (
+            "curves",
+            "refined_curves",
+        ),
+        "rollbook.compare.grid": ("shared_grid",),
+        "rollbook.compare.group_curve": (
+            "GroupCurve",
+            "Line",
+        ),
+        "rollbook.compare.parting": ("Parted",),
+        "rollbook.compare.plans": ("plan_data",),
+        "rollbook.compare.reached": ("Reached",),
+        "rollbook.compare.scores": (
+            "Entry",
+            "Group",
+            "Pair",
+        ),
+        "rollbook.stats": ("Study",),
+    },
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -28,10 +30,12 @@ def make_app(settings: Settings) -> Guard:
     workers = Workers(limits.at_work, limits.waiting, limits.seconds)
     page = BuiltPage(settings.page)
 
-    described_as = msgspec.json.encode(document(ENDPOINTS))
+    @functools.cache
+    def described_as() -> bytes:
+        return msgspec.json.encode(document(ENDPOINTS))
 
     async def described(_: Request) -> Response:
-        return Response(described_as, media_type="application/json")
+        return Response(described_as(), media_type="application/json")
 
     async def shown(request: Request) -> Response:
         return page.answer(request)
@@ -49,7 +53,7 @@ def make_app(settings: Settings) -> Guard:
     routes.append(Route("/api/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]))
     routes.append(Route("/{name:path}", shown, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})
-    app.state.hall, app.state.live = hall, live
+    app.state.hall, app.state.live, app.state.page = hall, live, page
     return Guard(app, settings)
 
 

@@ -62,7 +62,7 @@ class BuiltPage:
 
     def answer(self, request: Request) -> Response:
         """The file of that name; the page itself for the root."""
-        self._load()
+        self.load()
         name = request.path_params.get("name", "") or "index.html"
         file = self._files.get(name)
         if file is None:
@@ -84,7 +84,7 @@ class BuiltPage:
             headers["Content-Encoding"] = "gzip"
         return Response(body, media_type=file.media_type, headers=headers)
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Read the files, again where the page was built anew."""
         try:
             stat = os.stat(self.folder / "index.html")

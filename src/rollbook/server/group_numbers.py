@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from rollbook import compare, stats
+from rollbook import compare
 from rollbook.errors import RollbookError
 from rollbook.server.cells import num
 from rollbook.server.schemas.common import Row
@@ -33,6 +33,8 @@ def group_cell(values: Sequence[object], members: int) -> Row:
 
 def centre_of(values: Sequence[object]) -> float | None:
     """The statistic alone, for sorting."""
+    from rollbook import stats  # with scipy, which the first view does without
+
     known = _finite(values)
     return float(stats.iqm(known)) if known else None
 
@@ -43,6 +45,8 @@ def _finite(values: Sequence[object]) -> tuple[float, ...]:
 
 @functools.lru_cache(maxsize=4_096)
 def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | None, str, str]:
+    from rollbook import stats
+
     entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
     try:
         comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")

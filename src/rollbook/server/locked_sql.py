@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from rollbook.book.book import Book
@@ -28,6 +27,10 @@ from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort
 from rollbook.server.settings import Limits
 from rollbook.server.shared_state import Hall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["Locked", "in_time", "order_by", "place_of", "quoted", "with_tables"]
 
@@ -52,6 +55,8 @@ _NAME = re.compile(r"\w+")
 
 def _locked(megabytes: int, folder: str = "") -> duckdb.DuckDBPyConnection:
     """A database that reaches no file, or those below one folder alone, and whose settings cannot be changed."""
+    import duckdb  # a third of a second that a page of charts does not need
+
     made = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
     _set_if_known(made, "global python_enable_replacements", "false")
     made.execute("set global TimeZone = 'UTC'")
@@ -110,6 +115,8 @@ class Locked:
         if not isinstance(table, Scan):
             self._connection.register(name, table)
             return
+        import duckdb
+
         rest = f"rest of {name}"
         self._connection.register(rest, table.rest)
         together = " union all by name ".join([*table.queries, f"select * from {quoted(rest)}"])
@@ -154,6 +161,8 @@ class Locked:
         Raises:
           BadInput: it is no SELECT, or DuckDB does not understand it. Refused: it takes too long or too much memory.
         """
+        import duckdb
+
         if len(query) > _LONGEST:
             raise BadInput(f"the query has {len(query):,} characters; at most {_LONGEST:,}")
         ended = threading.Event()
@@ -232,6 +241,8 @@ def _arrow(answer: Any, limit: int | None) -> pa.Table:
 
 
 def _set_if_known(connection: Any, name: str, value: str) -> None:
+    import duckdb
+
     try:
         connection.execute(f"set {name} = {value}")
     except duckdb.Error:  # an older DuckDB

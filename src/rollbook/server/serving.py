@@ -17,6 +17,8 @@ import uvicorn
 
 from rollbook.errors import RollbookError
 from rollbook.server.app import make_app
+from rollbook.server.built_page import BuiltPage
+from rollbook.server.keys import contents
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.shared_state import Hall
 
@@ -26,8 +28,10 @@ _FIRST = 20
 """So many of the newest runs are opened while the browser starts: the first picture is mostly of them."""
 _WARM_AFTER, _WARM_AT_LAST = 4.0, 30.0
 """Seconds: without a question, and since the start."""
-_WARMED = ("rollbook.compare", "pyarrow.compute", "duckdb")
-"""What the first group's curve, the first table and the first search need: together a second or two to load."""
+_GROUPS = ("rollbook.compare.drawing_curves", "rollbook.compare.comparing")
+"""What the first group's curve needs; the first page shows one wherever two of the newest runs are of one name."""
+_WARMED = (*_GROUPS, "pyarrow.compute", "duckdb")
+"""What the first table and the first search need besides: together a second or two to load."""
 _ARENA_MAX = -8
 """M_ARENA_MAX, as glibc's malloc.h has it."""
 
@@ -60,6 +64,7 @@ class Listening:
         self.settings = replace(settings, port=int(self._socket.getsockname()[1]))
         app = make_app(self.settings)
         self._hall: Hall = app.app.state.hall  # type: ignore[attr-defined]
+        self._page: BuiltPage = app.app.state.page  # type: ignore[attr-defined]
         config = uvicorn.Config(
             app,
             log_level=logging.WARNING,
@@ -84,7 +89,7 @@ class Listening:
     def run(self) -> None:
         """Serve until Ctrl-C."""
         _share_memory()
-        _warm(self._hall)
+        _warm(self._hall, self._page)
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -114,7 +119,7 @@ class Listening:
 
         self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
         self._thread.start()
-        _warm(self._hall)
+        _warm(self._hall, self._page)
         ready.wait(20)
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
@@ -142,7 +147,7 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
-def _warm(hall: Hall) -> None:
+def _warm(hall: Hall, page: BuiltPage) -> None:
     """Have ready what the browser asks for first, while it starts; then load in the background what answers will need.
 
     What comes later waits until the first picture had its time: both want the interpreter.
@@ -151,9 +156,16 @@ def _warm(hall: Hall) -> None:
     def first() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module("anyio._backends._asyncio")  # anyio itself loads it in the first request
+        page.load()
         rows = hall.catalogue.snapshot(5.0).rows.values()
-        newest = sorted(rows, key=lambda row: row.about.get("created") or 0, reverse=True)
-        hall.facts.fetch(newest[:_FIRST])
+        newest = sorted(rows, key=lambda row: row.about.get("created") or 0, reverse=True)[:_FIRST]
+        for row in newest:
+            with contextlib.suppress(RollbookError, OSError):
+                hall.facts.now(row)
+                contents(hall, row)
+        if len({(row.about.get("project"), row.about.get("name")) for row in newest}) < len(newest):
+            for name in _GROUPS:
+                importlib.import_module(name)
 
     def rest() -> None:
         until = time.monotonic() + _WARM_AT_LAST

@@ -34,13 +34,16 @@ from rollbook.server.columns import (
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.facts import Facts
 from rollbook.server.group_numbers import centre_of, group_cell
+from rollbook.server.keys import keys
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.runs import (
     ColumnsAnswer,
     ColumnsAsk,
     ConfigColumn,
+    Drawn,
     Hello,
     HelloAsk,
+    KeysAsk,
     Limits,
     MetricColumn,
     RunsAnswer,
@@ -56,6 +59,8 @@ _PATIENCE = 0.15
 _PATIENCE_FOR_NEWER = 0.03
 """Seconds that it waits for newer numbers of live runs that it has numbers of."""
 _MOST_COLUMNS = 60
+_MOST_DRAWN = 64
+"""Of more runs the keys are a question of their own: the table does not wait until all of them are opened."""
 _METRIC_CALL = re.compile(r"\b(last|max|min)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
 _FIELD = re.compile(r"\b(?:config|summary)(?:\.\w+)+")
 
@@ -126,7 +131,42 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
         did_you_mean=flattened.hint,
         unreadable=[plain(why) for why in shot.unreadable[:20]],
         unreadable_total=len(shot.unreadable),
+        drawn=_drawn(hall, shot, flattened, ask),
     )
+
+
+def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn | None:
+    """The keys of what will be drawn, so that its curves can be asked for as soon as the table is there."""
+    if not ask.drawn and not ask.draw_first:
+        return None
+    chosen: Sequence[_Group | RunRow | None] = _first_of(flattened, ask.draw_first)
+    if ask.drawn:
+        groups = {entry.id: entry for entry in flattened.entries if isinstance(entry, _Group)}
+        chosen = [groups.get(name) or shot.rows.get(name) for name in ask.drawn]
+    runs: list[str] = []
+    for head in chosen:
+        if head is None:  # the page looks for it elsewhere
+            return None
+        runs += [row.key for row in head.members] if isinstance(head, _Group) else [head.key]
+    if not 0 < len(runs) <= _MOST_DRAWN:
+        return None
+    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=runs)))
+
+
+def _first_of(flattened: _Flat, many: int) -> list[_Group | RunRow]:
+    """The first groups and runs, not beyond their section and without the members of open groups."""
+    first: list[_Group | RunRow] = []
+    for entry in flattened.entries:
+        if isinstance(entry, _Group):
+            first.append(entry)
+        elif isinstance(entry[0], str):
+            if first:
+                break
+        elif entry[1] is None:
+            first.append(entry[0])
+        if len(first) == many:
+            break
+    return first
 
 
 def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook import compare, stats
+from rollbook import compare
 from rollbook.errors import BadInput
 from rollbook.runs.groups import plans_below
 from rollbook.runs.results import score_named
@@ -174,6 +174,8 @@ def _group(
 
 
 def _pair(pair: compare.Pair) -> ComparePair:
+    from rollbook import stats
+
     decided = pair.evidence is not None and pair.evidence >= stats.DECIDES
     verdict = "cannot say" if math.isnan(pair.difference) else "undecided"
     if decided and not math.isnan(pair.difference):

@@ -1,6 +1,6 @@
 /** Which is better, and is that certain? The sentence first, then what it rests on. Every number is the server's. */
 
-import { computed, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { CompareAnswer, GroupOf } from "../../api/names.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -13,18 +13,16 @@ import { source } from "../../state/here.ts";
 import { tellingFew } from "../../data/keys.ts";
 import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
-import { colorOf, entities, startTable, table } from "../runs/table.ts";
+import { colorOf, startTable, table } from "../runs/table.ts";
 import { Diff } from "./Diff.tsx";
 import { Curves } from "./Curves.tsx";
+import { groups } from "./groups.ts";
 import { Plans } from "./Plans.tsx";
 import { Better, Intervals, Profile, Seeds } from "./findings.tsx";
 
 const key = word("key");
 const statistic = word("of", "iqm");
 const atStep = word("step");
-const groups = computed<GroupOf[]>(() => entities.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })));
-const colors = computed(() => new Map(entities.value.map((entity) => [entity.name, entity.color])));
-export const colorOfGroup = (name: string): number => colors.value.get(name) ?? 0;
 
 const ready = signal(false);
 
@@ -45,7 +43,7 @@ export function Compare() {
   const asked = keys.error ? { ...answer, error: keys.error, again: keys.again } : answer;
   return (
     <>
-      <Context page="compare">
+      <Context>
         <Menu what="of" label={<b>{of === "" ? "…" : of}</b>}>
           {(close) => <div class="choices" tabIndex={0} aria-label="Key">{keys.value?.keys.map((one) => <Choice key={one.key} chosen={one.key === of} soft={`${one.runs} runs`} onChoose={() => { say({ key: one.key }); close(); }}>{one.key}</Choice>)}</div>}
         </Menu>

@@ -5,7 +5,7 @@ import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { colorOfGroup } from "./Compare.tsx";
+import { colorOfGroup } from "./groups.ts";
 
 /** The configurations side by side, differences first. */
 export function Diff({ groups }: { groups: GroupOf[] }) {

@@ -8,7 +8,7 @@ import type { Line } from "../../charts/model.ts";
 import { plain, value } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { colorOfGroup } from "./Compare.tsx";
+import { colorOfGroup } from "./groups.ts";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
 const said = (v: Num, figures?: number): string => (Number.isFinite(num(v)) ? value(num(v), figures) : "–");

@@ -17,7 +17,7 @@ export function Episodes() {
   const has = detail.value?.tables["episodes"];
   return (
     <>
-      <Context page="episodes">
+      <Context>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         <CopyLink />

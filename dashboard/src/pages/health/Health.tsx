@@ -22,7 +22,7 @@ export function Health() {
   const health = useAnswer(run && `${run} ${news}`, () => source.health(run as string));
   return (
     <>
-      <Context page="health">
+      <Context>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         <span class="soft hide-s">{health.value ? `${health.value.rules} rules watch` : ""}</span>

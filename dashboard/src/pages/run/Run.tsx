@@ -29,7 +29,7 @@ export function Run() {
   const here = encodeURIComponent(run);
   return (
     <>
-      <Context page="run" title={detail ? fullName(detail) : "Run"}>
+      <Context title={detail ? fullName(detail) : "Run"}>
         {detail && <Status status={detail.status} />}
         <span class="grow" />
         {PAGES.map((page) => <a key={page} class="btn hide-s" href={`#/${page}?run=${here}`}>{page === "sql" ? "SQL" : page}</a>)}

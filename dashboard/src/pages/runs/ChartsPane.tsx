@@ -1,7 +1,7 @@
 /** The charts beside the table: what they share above, one section a scope below. */
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { bytes, count, seconds } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -18,7 +18,7 @@ import * as view from "./view.ts";
 const FIRST = 24;
 
 export function ChartsPane() {
-  useEffect(() => startCharts(), []);
+  useLayoutEffect(() => startCharts(), []);
   useHands(() => [
     { keys: ["+", "="], shown: "+", what: "zoom in", act: () => hub.zoom(0.7, 0.5, null) },
     { keys: ["-"], what: "zoom out", act: () => hub.zoom(1 / 0.7, 0.5, null) },

@@ -67,15 +67,23 @@ export const desk: Desk = {
   look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value, draw: view.draw.value })),
   foresee: (line, x, key) => {
     const hit = runOf(entities.peek(), line);
-    if (!hit) return;
-    foresee({ run: hit.run, x: axis.peek(), at: x, key });
-    void import("../cause/Cause.tsx"); // its code comes while the answer does
+    if (hit) foresee({ run: hit.run, x: axis.peek(), at: x, key });
   },
   pick: (line, x, key) => {
     const hit = runOf(entities.peek(), line);
     if (hit) view.sayCause({ run: hit.run, x: axis.peek(), at: x, key });
   },
 };
+
+const CHART = 180_000; // px of the window that a chart takes, and the table beside it
+
+/** The keys whose charts will be on the screen first: asked for before there is a chart that could ask. */
+function firstSeen(): string[] {
+  if (view.focused.peek() !== "") return [view.focused.peek()];
+  const shown = shownSections.peek().filter(({ scope }) => !view.closedSections.peek().includes(scope || "/")).flatMap((section) => section.keys.map(({ key }) => key));
+  const all = view.keyFilter.peek() === "" ? [...heroes.peek(), ...shown] : shown;
+  return [...new Set(all.slice(0, Math.max(2, Math.min(12, Math.round((innerWidth * innerHeight) / CHART)))))];
+}
 
 const FEW = 8;
 
@@ -90,7 +98,9 @@ export function startCharts(): () => void {
       const now = `${runs.join(" ")} ${reborn.value}`;
       if (now === known) return;
       known = now;
+      const given = table.answer.peek()?.drawn;
       if (runs.length === 0) keys.value = keys.peek() ?? null;
+      else if (keys.peek() === null && given?.runs.join(" ") === runs.join(" ")) keys.value = given.keys; // they came with the table
       else void askKeys(runs);
       for (const stop of watched) stop();
       watched = runs.map((run) => watch(`run:${run}`));
@@ -98,6 +108,7 @@ export function startCharts(): () => void {
     effect(() => {
       if (keys.value === null && entities.value.length > 0) return;
       feed.choose({ entities: entities.value, x: axis.value, statistic: view.statistic.value, ghosts: view.ghosts.value });
+      if (feed.took.peek().charts === 0) feed.expect(firstSeen());
     }),
     effect(() => {
       const runs = runsDrawn.value;

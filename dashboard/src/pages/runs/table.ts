@@ -50,7 +50,8 @@ const question = computed(() => JSON.stringify(query.value));
 
 async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
   const { filter, search, ...rest } = query.peek();
-  const answer = await source.runs({ ...rest, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
+  const first = table.answer.peek() === null ? { drawn: view.drawn.peek().map(({ id }) => id).filter((id) => id !== ""), draw_first: FIRST } : {};
+  const answer = await source.runs({ ...rest, ...first, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
   for (const row of answer.rows) known.set(rowId(row), row);
   return { ...answer, runs: answer.total, total: answer.rows_total };
 }

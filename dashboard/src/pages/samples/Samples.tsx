@@ -34,7 +34,7 @@ export function Samples() {
   const has = detail.value?.tables["samples"];
   return (
     <>
-      <Context page="samples">
+      <Context>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         {has ? (

@@ -40,7 +40,7 @@ export function Sql() {
   const tables = Object.entries(detail.value?.tables ?? {});
   return (
     <>
-      <Context page="sql">
+      <Context>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         <CopyLink />

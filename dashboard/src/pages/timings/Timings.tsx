@@ -30,7 +30,7 @@ export function Timings() {
   const cost = useAnswer(run && `${run} cost ${news}`, () => source.cost(run as string));
   return (
     <>
-      <Context page="timings">
+      <Context>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         <span class="seg" role="group" aria-label="Unit">

@@ -15,6 +15,7 @@ __all__ = [
     "ColumnsAnswer",
     "ColumnsAsk",
     "ConfigColumn",
+    "Drawn",
     "Hello",
     "HelloAsk",
     "Key",
@@ -81,6 +82,8 @@ class RunsAsk(Ask, kw_only=True):
       columns: the cells that are wanted.
       archived: also archived runs.
       offset, limit: a window of the flat rows.
+      drawn: runs and groups whose keys are wanted in the same answer; draw_first: where none is named, of so many
+        of the first, not beyond their project.
     """
 
     filter: str | None = None
@@ -93,6 +96,8 @@ class RunsAsk(Ask, kw_only=True):
     archived: bool = False
     offset: int = 0
     limit: int = 200
+    drawn: list[str] = []
+    draw_first: int = 0
 
 
 class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -153,6 +158,7 @@ class RunsAnswer(Answer, kw_only=True):
       pending: metric cells that are still being read.
       did_you_mean: where a filter names a field that no run has.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
+      drawn: what the runs hold that are drawn; None where nobody asked, or they are too many to keep the table waiting.
     """
 
     total: int
@@ -167,6 +173,7 @@ class RunsAnswer(Answer, kw_only=True):
     did_you_mean: str | None = None
     unreadable: list[str] = []
     unreadable_total: int = 0
+    drawn: Drawn | None = None
 
 
 class ColumnsAsk(Ask, kw_only=True):
@@ -322,3 +329,10 @@ class KeysAnswer(Answer, kw_only=True):
     axes: list[Axis]
     default_x: str
     tables: dict[str, int]
+
+
+class Drawn(msgspec.Struct, kw_only=True):
+    """The runs that are drawn, in the order of the table, and what they hold."""
+
+    runs: list[str]
+    keys: KeysAnswer

@@ -1,0 +1,38 @@
+// Holds the house of the page, part of `npm run check`: a file of a component has at most 200 lines, no type is `any`,
+// and no file imports itself in a circle, by types or later imports neither.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+
+const LONGEST = 200;
+const root = new URL("../src/", import.meta.url).pathname;
+const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name) && !name.includes(".test."));
+const wrong = [];
+
+const imports = new Map();
+for (const name of files) {
+  const text = readFileSync(join(root, name), "utf8");
+  const lines = text.split("\n");
+  if (name.endsWith(".tsx") && lines.length > LONGEST) wrong.push(`${name}: ${lines.length} lines; a component has at most ${LONGEST}: give a part of it a file of its own`);
+  lines.forEach((line, i) => {
+    const code = line.replace(/\/\/.*|\/?\*.*|"[^"]*"|`[^`]*`/g, "");
+    if (/[:<|,(]\s*any\b\s*[>;,)=|[\]{]|\bas any\b/.test(code)) wrong.push(`${name}:${i + 1}: any; say what it is, or unknown`);
+  });
+  const addresses = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"(\.[^"]+\.tsx?)"/g)].map((match) => normalize(join(dirname(name), match[1])));
+  imports.set(name, [...new Set(addresses)]);
+}
+
+const done = new Set();
+function walk(name, path) {
+  const at = path.indexOf(name);
+  if (at >= 0) {
+    wrong.push(`a circle of imports: ${[...path.slice(at), name].join(" -> ")}`);
+    return;
+  }
+  if (done.has(name)) return;
+  for (const next of imports.get(name) ?? []) walk(next, [...path, name]);
+  done.add(name);
+}
+for (const name of files) walk(name, []);
+
+for (const line of wrong) console.error(line);
+process.exit(wrong.length === 0 ? 0 : 1);
