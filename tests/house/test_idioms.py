@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,18 @@ def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
     assert all(hasattr(face, name) for name in dir(face))
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = face.nonsense
+
+
+def test_every_room_and_every_module_of_the_ground_floor_stands_in_the_contracts() -> None:
+    tops = [path for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    ground = {path.stem for path in tops if path.suffix == ".py"} - {"__init__", "__main__"} | {"spool", "values"}
+    rooms = {path.stem for path in tops if path.suffix != ".py"} - ground
+    project = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {contract["id"]: contract for contract in project["tool"]["importlinter"]["contracts"]}
+    assert {f"rollbook.{name}" for name in ground} == set(contracts["ground"]["source_modules"])
+    assert {f"rollbook.{name}" for name in rooms} == set(contracts["ground"]["forbidden_modules"])
+    for wing, own in (("stats-know-the-ground", {"stats"}), ("plots-know-the-ground", {"plots"})):
+        assert {f"rollbook.{name}" for name in rooms - own} <= set(contracts[wing]["forbidden_modules"])
+    private = {"cluster", "demo", "importers", "adapters", "run", "cli", "server", "keeper"}
+    assert {f"rollbook.{name}" for name in private} <= set(contracts["readers-know-no-writer"]["forbidden_modules"])
+    assert contracts["no-ring"]["depth"] >= 3
