@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from numpy.typing import NDArray
+    from rollbook.array_types import NDArray
 
 __all__ = [
     "BINS",
@@ -285,7 +285,7 @@ class Pile:
         del self.fresh[length:]  # folding makes a new buffer, so the old one was only appended to
 
 
-def histogram_of(numbers: NDArray[Any], bins: int = BINS) -> Histogram | None:
+def histogram_of(numbers: NDArray, bins: int = BINS) -> Histogram | None:
     """An array's finite numbers in equal bins between the lowest and the highest of them; None if there are none."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-__all__ = ["Attempt", "CutJson", "Identity", "Plan", "RunJson"]
+__all__ = ["Attempt", "CheckpointEntry", "CutJson", "Identity", "MediaLedger", "PixelsNote", "Plan", "RunJson"]
 
 
 class CutJson(TypedDict, total=False):
@@ -148,3 +148,59 @@ class Identity(TypedDict):
     pid: int
     start_time: str
     host: str
+
+
+class CheckpointEntry(TypedDict):
+    """One checkpoint in ckpt/.index.json.
+
+    Attributes:
+      name: of its file in ckpt/; None where it was registered and somebody else wrote it.
+      path: relative to the run's folder where it lies inside.
+      clocks: clock -> where training stood.
+    """
+
+    id: str
+    name: str | None
+    path: str
+    score: float | None
+    higher_is_better: bool
+    format: str
+    clocks: dict[str, int]
+
+
+class PixelsNote(TypedDict):
+    """What stands beside raw pixels in media/.spool; checked when it is read.
+
+    Attributes:
+      path: of the file to be made, below the run's folder.
+      channels: 1, 3 or 4, a byte each. fps: of a film; 0 for a picture.
+    """
+
+    format: int
+    kind: str
+    path: str
+    width: int
+    height: int
+    channels: int
+    frames: int
+    fps: float
+
+
+class MediaLedger(TypedDict):
+    """How the encoding of a run's pictures and films stands.
+
+    Attributes:
+      files, bytes: made here and still there. waiting: in the spool.
+      errors: the last five, in words.
+    """
+
+    files: int
+    bytes: int
+    encoded: int
+    evicted: int
+    evicted_bytes: int
+    failed: int
+    errors: list[str]
+    waiting: int
+    keep_files: int
+    keep_bytes: int

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from numpy.typing import NDArray
-
+    from rollbook.array_types import NDArray
     from rollbook.values import Histogram
 
 __all__ = ["BINS", "Messages", "as_float32", "default_edges", "read_records", "utf8", "whole_records"]
@@ -169,9 +168,7 @@ class Messages:
         )
         return self._make_value(tag=tag, histo=histo)
 
-    def distribution(
-        self, tag: str, numbers: NDArray[Any], bins: Any = "tensorflow", max_bins: int | None = None
-    ) -> Any:
+    def distribution(self, tag: str, numbers: NDArray, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
         """The distribution of an array's numbers, binned; NaN and infinities are left out.
 
         Args:

@@ -49,7 +49,7 @@ def test_every_room_and_every_module_of_the_ground_floor_stands_in_the_contracts
     tops = [path for path in SRC.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     ground = {path.stem for path in tops if path.suffix == ".py"} - {"__init__", "__main__"} | {"spool", "values"}
     rooms = {path.stem for path in tops if path.suffix != ".py"} - ground
-    project = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = {contract["id"]: contract for contract in project["tool"]["importlinter"]["contracts"]}
     assert {f"rollbook.{name}" for name in ground} == set(contracts["ground"]["source_modules"])
     assert {f"rollbook.{name}" for name in rooms} == set(contracts["ground"]["forbidden_modules"])

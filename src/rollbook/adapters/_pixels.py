@@ -6,16 +6,14 @@ from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
+    from rollbook.array_types import NDArray
 
 __all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8"]
 
 _AXES = {"N", "T", "C", "H", "W"}
 
 
-def as_picture(pixels: object, layout: str = "CHW") -> NDArray[Any]:
+def as_picture(pixels: object, layout: str = "CHW") -> NDArray:
     """One picture, [height, width, channels].
 
     Args:
@@ -34,13 +32,13 @@ def as_picture(pixels: object, layout: str = "CHW") -> NDArray[Any]:
     return array.transpose([layout.index(axis) for axis in "HWC"])
 
 
-def as_grid(pictures_NHWC: NDArray[Any], columns: int = 8) -> NDArray[Any]:
+def as_grid(pictures_NHWC: NDArray, columns: int = 8) -> NDArray:
     """A batch of pictures side by side, at most `columns` in a row; empty places are black."""
     import numpy as np
 
     n, height, width, channels = pictures_NHWC.shape
     if n == 1:
-        only: NDArray[Any] = pictures_NHWC[0]
+        only: NDArray = pictures_NHWC[0]
         return only
     across = min(columns, n) or 1
     down = -(-n // across)
@@ -51,7 +49,7 @@ def as_grid(pictures_NHWC: NDArray[Any], columns: int = 8) -> NDArray[Any]:
     return grid
 
 
-def as_uint8(pixels: NDArray[Any]) -> NDArray[Any]:
+def as_uint8(pixels: NDArray) -> NDArray:
     """Pixels of any kind as uint8: floats are scaled from [0, 1], what lies outside is cut, NaN is black."""
     import numpy as np
 
@@ -63,13 +61,13 @@ def as_uint8(pixels: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.nan_to_num(pixels.astype(np.float32) * np.float32(255)).clip(0, 255).astype(np.uint8))
 
 
-def as_rgb(picture_HWC: NDArray[Any]) -> NDArray[Any]:
+def as_rgb(picture_HWC: NDArray) -> NDArray:
     """A picture as uint8 with three or four channels: one channel becomes grey."""
     picture = as_uint8(picture_HWC)
     return picture.repeat(3, axis=-1) if picture.shape[-1] == 1 else picture
 
 
-def as_frames(film: object, layout: str = "NTCHW") -> NDArray[Any]:
+def as_frames(film: object, layout: str = "NTCHW") -> NDArray:
     """A film [time, height, width, channels] from a batch of them, side by side.
 
     Args:

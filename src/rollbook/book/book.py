@@ -54,6 +54,7 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
     from rollbook.plots import Picture
 
 __all__ = ["Book"]
@@ -200,7 +201,7 @@ class Book(RunFields):
 
     def arrays(
         self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any
-    ) -> dict[str, npt.NDArray[Any]]:
+    ) -> dict[str, NDArray]:
         """What `metrics` gives, as numpy arrays by column; takes the same arguments.
 
         A column is float64 with NaN where rows lack it, of its own type where none does; `time` is datetime64[us] in

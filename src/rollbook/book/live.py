@@ -12,9 +12,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
-import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
@@ -30,6 +28,10 @@ from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, table_of
 from rollbook.storage.layout import journal_folder
 from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segment_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
 
 __all__ = ["LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
@@ -59,7 +61,7 @@ class LiveSegment:
         self.is_final = not self.is_active
         self.meta = segment_meta(self.header)
         self.problem = ""
-        self._words: npt.NDArray[Any] | None = None
+        self._words: NDArray | None = None
         self._up_to: int | None = None
         self._take(segment.all_rows())
         self.size = 0 if self._words is None else self._words.nbytes
@@ -76,7 +78,7 @@ class LiveSegment:
             return False
         return True
 
-    def words(self) -> npt.NDArray[Any]:
+    def words(self) -> NDArray:
         """The rows as [rows, words].
 
         Raises:
@@ -87,7 +89,7 @@ class LiveSegment:
         assert self._words is not None
         return self._words
 
-    def leave_out(self, doubtful: npt.NDArray[Any]) -> None:
+    def leave_out(self, doubtful: NDArray) -> None:
         """Without the rows that a power loss made doubtful."""
         self._words = self.words()[~doubtful]
         self._count()

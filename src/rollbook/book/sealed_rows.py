@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.metrics import identity
@@ -23,6 +22,10 @@ from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
 from rollbook.tables import FORWARDED, table_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
 
 __all__ = ["SealedRows"]
 
@@ -164,12 +167,12 @@ def _lines(
         )
 
 
-def _spaced(seqs: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+def _spaced(seqs: NDArray, most: int) -> NDArray:
     """Which rows stay: of chunks with more than `most` rows here, which are in order, that many."""
     starts = np.flatnonzero(np.diff(seqs, prepend=seqs[:1] - 1))
     counts = np.diff(np.append(starts, len(seqs)))
     before_end = np.repeat(starts + counts, counts) - 1 - np.arange(len(seqs))
-    stays: npt.NDArray[Any] = before_end % np.repeat(-(-counts // most), counts) == 0
+    stays: NDArray = before_end % np.repeat(-(-counts // most), counts) == 0
     return stays
 
 

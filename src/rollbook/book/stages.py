@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
+
 __all__ = ["own_seconds"]
 
 
-def own_seconds(names: Sequence[str], seconds_SP: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def own_seconds(names: Sequence[str], seconds_SP: NDArray) -> npt.NDArray[np.float64]:
     """Each stage's seconds without those of the stages directly inside of it; never below 0.
 
     Args:

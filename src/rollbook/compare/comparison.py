@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.plans import plan_data
@@ -18,6 +17,7 @@ from rollbook.stats import Interval, Study
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
     from rollbook.plots import Bars, Panel, Picture
 
 __all__ = ["Comparison"]
@@ -175,7 +175,7 @@ class Comparison:
 
         return pl.DataFrame(self.table())
 
-    def scores(self) -> dict[str, npt.NDArray[Any]]:
+    def scores(self) -> dict[str, NDArray]:
         """Every score in long form, as seaborn likes it: group, run, task, score."""
         rows = [
             (group.label, name, task, score)
@@ -185,7 +185,7 @@ class Comparison:
             if not math.isnan(score)
         ]
         named = zip(("group", "run", "task"), range(3), strict=True)
-        columns: dict[str, npt.NDArray[Any]] = {name: np.array([row[n] for row in rows], object) for name, n in named}
+        columns: dict[str, NDArray] = {name: np.array([row[n] for row in rows], object) for name, n in named}
         return columns | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
@@ -16,6 +15,7 @@ from rollbook.errors import BadInput, UnknownOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
     from rollbook.plots import Panel, Picture
 
 __all__ = ["Curves"]
@@ -55,7 +55,7 @@ class Curves:
         ]
         return [*self.notes, *of_groups]
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, NDArray]:
         """In long form, one row per group and point: group, x, centre, low, high, min, max, n, claim."""
         n = len(self.x_P)
         parts = {
@@ -71,7 +71,7 @@ class Curves:
         }
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
-    def seeds(self) -> dict[str, npt.NDArray[Any]]:
+    def seeds(self) -> dict[str, NDArray]:
         """Every run in long form, as seaborn likes it: group, run, x, value; points without a value are left out."""
         groups, runs, xs, values = [], [], [], []
         for group in self.groups:

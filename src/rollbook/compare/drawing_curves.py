@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook import stats
 from rollbook.compare.curve_groups import Curves
@@ -17,6 +16,10 @@ from rollbook.compare.group_curve import Floats, GroupCurve, Line
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.errors import BadInput
 from rollbook.stats import Aligned, Band
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
 
 __all__ = ["curves", "refined_curves"]
 
@@ -130,7 +133,7 @@ def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) ->
     return said
 
 
-def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> npt.NDArray[Any]:
+def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> NDArray:
     if line.task not in scale:
         return line.y
     zero, one = scale[line.task]

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.errors import BadInput
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
+
 __all__ = ["shared_grid", "span_of"]
 
 
 def shared_grid(
-    xs: Sequence[npt.NDArray[Any]],
+    xs: Sequence[NDArray],
     points: int,
     *,
     span: str = "any",
@@ -55,7 +57,7 @@ def shared_grid(
     return own if len(own) <= points else even
 
 
-def span_of(x: npt.NDArray[Any]) -> Floats:
+def span_of(x: NDArray) -> Floats:
     """[first, last] of the finite readings, [] where there is none."""
     finite = x if x.dtype.kind in "iub" else x[np.isfinite(x)]
     return np.array([finite.min(), finite.max()] if len(finite) else [], dtype=np.float64)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.array_types import Floats
+from rollbook.array_types import Floats, NDArray
 from rollbook.stats import Aligned, Band
 
 TYPE_CHECKING = False
@@ -33,8 +32,8 @@ class Line:
       seed: None if it has none; over several tasks the runs of a seed are one unit.
     """
 
-    x: npt.NDArray[Any]
-    y: npt.NDArray[Any]
+    x: NDArray
+    y: NDArray
     crashed: bool = False
     path: str = ""
     task: str = ""

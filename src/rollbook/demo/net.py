@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from rollbook.array_types import NDArray
+
+Array: TypeAlias = NDArray
 
 
 class Net:

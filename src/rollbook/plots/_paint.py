@@ -16,6 +16,10 @@ from rollbook.array_types import NDArray
 from rollbook.plots._shapes import Mark, short, thinned
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["Paint", "below", "measure"]
 
 
@@ -32,7 +36,7 @@ class Paint:
       entries: (handle, words) of the legend, in order.
     """
 
-    def __init__(self, axes: Any, style: Style) -> None:
+    def __init__(self, axes: Axes, style: Style) -> None:
         self.axes, self.style = axes, style
         self.entries: list[tuple[Any, str]] = []
         self._x: list[NDArray] = []

@@ -10,12 +10,16 @@ from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Stack
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_stack"]
 
 _MOST_PARTS = 12
 
 
-def draw_stack(figure: Any, data: Stack, style: Style, *, share: bool = False) -> None:
+def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
     """Draw a stack; with `share` each point's parts as shares of their sum."""
     paint = Paint(figure.subplots(), style)
     paint.labels(data.title, data.axis, "share" if share else data.unit)

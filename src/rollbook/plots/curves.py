@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Panel
 from rollbook.plots._style import Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw", "paint_panel"]
 
 Limits = tuple[float | None, float | None]
 
 
-def draw(figure: Any, data: Panel, style: Style, *, limits: Limits | None = None, log: bool = False) -> None:
+def draw(figure: Figure, data: Panel, style: Style, *, limits: Limits | None = None, log: bool = False) -> None:
     """Draw a panel.
 
     Args:

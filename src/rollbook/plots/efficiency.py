@@ -6,9 +6,13 @@ from rollbook.plots import profiles
 from rollbook.plots._shapes import Panel
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 
-def draw(figure: object, data: Panel, style: Style) -> None:
+def draw(figure: Figure, data: Panel, style: Style) -> None:
     """Draw shares of seeds from 0 to 1 along training; the band is exact for a share of so many seeds."""
     profiles.draw(figure, data, style)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Dots
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 
 
-def draw(figure: Any, data: Dots, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
+def draw(figure: Figure, data: Dots, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
     """Draw points of several kinds.
 
     Args:

@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from rollbook.array_types import Floats
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Cells
 from rollbook.plots._style import Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
 _BINS = 80
 
 
-def draw(figure: Any, data: Cells, style: Style, *, limits: tuple[float, float] | None = None) -> None:
+def draw(figure: Figure, data: Cells, style: Style, *, limits: tuple[float, float] | None = None) -> None:
     """Draw distributions.
 
     Args:
@@ -67,7 +72,7 @@ def _onto(edges: Any, counts: Any, low: float, high: float) -> Any:
     return np.diff(places) / total if total > 0 else np.zeros(_BINS)
 
 
-def _borders(x: Any) -> object:
+def _borders(x: Floats) -> Floats:
     if len(x) == 1:
         return np.array([x[0] - 0.5, x[0] + 0.5])
     middle = (x[1:] + x[:-1]) / 2

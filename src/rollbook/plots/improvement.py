@@ -6,9 +6,13 @@ from rollbook.plots import intervals
 from rollbook.plots._shapes import Bars
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 
-def draw(figure: object, data: Bars, style: Style) -> None:
+def draw(figure: Figure, data: Bars, style: Style) -> None:
     """Draw a row a pair on an axis from 0 to 1; the broken line says that neither is better."""
     intervals.draw(figure, data, style)

@@ -10,10 +10,15 @@ from rollbook.plots._paint import Paint, below, measure
 from rollbook.plots._shapes import Bars, short
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 
-def draw(figure: Any, data: Bars, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
+def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None, float | None] | None = None) -> None:
     """Draw rows of estimates.
 
     Args:
@@ -61,7 +66,7 @@ def draw(figure: Any, data: Bars, style: Style, *, limits: tuple[float | None, f
     below(figure, [], data.remarks, style)
 
 
-def _mark_outside(axes: Any, data: Bars, rows: Any, style: Style) -> None:
+def _mark_outside(axes: Axes, data: Bars, rows: Any, style: Style) -> None:
     left, right = axes.get_xlim()
     for place, row in enumerate(rows):
         scores = np.asarray(data.points[place], dtype=np.float64)

@@ -12,12 +12,16 @@ from rollbook.plots._paint import Paint, below, measure
 from rollbook.plots._shapes import Threads, short
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 _MOST_COLUMNS, _MOST_WORDS = 12, 12
 
 
-def draw(figure: Any, data: Threads, style: Style) -> None:
+def draw(figure: Figure, data: Threads, style: Style) -> None:
     """Draw runs across their settings; the last column is the result. A run without a result is dotted and grey."""
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Panel
 from rollbook.plots._style import Style
 from rollbook.plots.curves import paint_panel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 
-def draw(figure: Any, data: Panel, style: Style) -> None:
+def draw(figure: Figure, data: Panel, style: Style) -> None:
     """Draw shares from 0 to 1 over what they are shares above or by."""
     paint = Paint(figure.subplots(), style)
     paint_panel(paint, data)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Panel
 from rollbook.plots._style import Style
 from rollbook.plots.curves import Limits, paint_panel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
@@ -16,7 +19,7 @@ _MOST = 64
 
 
 def draw(
-    figure: Any, data: Sequence[Panel], style: Style, *, limits: Limits | None = None, log: bool = False,
+    figure: Figure, data: Sequence[Panel], style: Style, *, limits: Limits | None = None, log: bool = False,
     same_scale: bool = False, columns: int | None = None,
 ) -> None:  # fmt: skip
     """Draw panels in a grid.

@@ -6,10 +6,14 @@ from rollbook.plots._shapes import Stack
 from rollbook.plots._stacked import draw_stack
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 
-def draw(figure: object, data: Stack, style: Style, *, share: bool = False) -> None:
+def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
     """Draw the seconds of each stage without those of the stages inside of it.
 
     Args:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Spans, short
 from rollbook.plots._style import Style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw"]
 
 _MOST_ROWS = 40
 
 
-def draw(figure: Any, data: Spans, style: Style) -> None:
+def draw(figure: Figure, data: Spans, style: Style) -> None:
     """Draw spans; a call shorter than a pixel is a stroke, so that none is lost."""
     rows = list(dict.fromkeys(data.names))
     shown = rows[:_MOST_ROWS]

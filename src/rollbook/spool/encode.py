@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from rollbook.shapes import MediaLedger, PixelsNote
+
 __all__ = [
     "KEEP_BYTES",
     "KEEP_FILES",
@@ -46,7 +48,7 @@ def encode_spooled(
     keep_files: int | None = None,
     keep_bytes: int | None = None,
     most: int | None = None,
-) -> dict[str, Any]:
+) -> MediaLedger:
     """Encode what waits in a run's spool, oldest first, then delete the oldest files beyond the bounds.
 
     Files appear whole, under the names their rows have (a film that cannot be written in its format gets the suffix of
@@ -127,14 +129,16 @@ def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
     return {name: value for name, value in said.items() if type(value) is int and value >= 1}
 
 
-def read_ledger(run_folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_ledger(run_folder: str | os.PathLike[str]) -> MediaLedger:
     """What `encode_spooled` last wrote down about a run, zeros before that."""
-    empty = {
+    known: Any = {
         "files": 0, "bytes": 0, "encoded": 0, "evicted": 0, "evicted_bytes": 0, "failed": 0, "errors": [], "waiting": 0,
         "keep_files": KEEP_FILES, "keep_bytes": KEEP_BYTES,
     }  # fmt: skip
     ledger = read_json(os.path.join(run_folder, SPOOL, _LEDGER))
-    return {name: ledger[name] if type(ledger.get(name)) is type(value) else value for name, value in empty.items()}
+    known.update({name: ledger[name] for name, value in known.items() if type(ledger.get(name)) is type(value)})
+    checked: MediaLedger = known
+    return checked
 
 
 def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
@@ -154,7 +158,7 @@ def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
     return None
 
 
-def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[dict[str, Any], bytes] | None:
+def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsNote, bytes] | None:
     """The raw pixels of a media row that wait in the spool, and the note beside them.
 
     Returns:
@@ -178,7 +182,7 @@ def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[dict[st
 # -- the folder
 
 
-def _read_note(path: str) -> dict[str, Any]:
+def _read_note(path: str) -> PixelsNote:
     """A note of the spool, checked: it comes from a run's folder.
 
     Raises:
@@ -198,14 +202,15 @@ def _read_note(path: str) -> dict[str, Any]:
         raise ValueError(f"{note['path']!r} is not a file of media/")
     if os.path.splitext(name)[1] not in (".png", ".mp4", ".gif", ".apng"):
         raise ValueError(f"{note['path']!r} is not a file that is written here")
-    return dict(note)
+    checked: PixelsNote = note
+    return checked
 
 
 def _moment(name: str) -> str:
     return name.rpartition("-")[2]
 
 
-def _evict(folder: str, ledger: dict[str, Any], keep_files: int, keep_bytes: int) -> None:
+def _evict(folder: str, ledger: MediaLedger, keep_files: int, keep_bytes: int) -> None:
     pictures = sorted(_made_here(os.path.join(folder, "media")), key=lambda made: _moment(made[0]), reverse=True)
     files = kept_bytes = 0
     for name, size in pictures:
@@ -244,7 +249,7 @@ def _clear_stale(spool: str) -> None:
                     os.unlink(path)
 
 
-def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
+def _set_aside(stem: str, ledger: MediaLedger, err: Exception) -> None:
     ledger["failed"] += 1
     _complain(ledger, os.path.basename(stem), f"{type(err).__name__}: {err}")
     with tolerating(OSError):
@@ -252,5 +257,5 @@ def _set_aside(stem: str, ledger: dict[str, Any], err: Exception) -> None:
     remove(f"{stem}.raw")
 
 
-def _complain(ledger: dict[str, Any], name: str, problem: str) -> None:
+def _complain(ledger: MediaLedger, name: str, problem: str) -> None:
     ledger["errors"] = [*ledger["errors"], f"{name}: {problem}"[:500]][-5:]

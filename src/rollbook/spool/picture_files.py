@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
+    from rollbook.array_types import NDArray
+    from rollbook.shapes import PixelsNote
+
 __all__ = ["FILM_FORMATS", "best_film_format", "write_picture"]
 
 FILM_FORMATS = ("mp4", "gif", "apng")
@@ -37,7 +40,7 @@ def best_film_format() -> str:
     return _cached["film"]
 
 
-def write_picture(raw: str, target: str, note: dict[str, Any]) -> str:
+def write_picture(raw: str, target: str, note: PixelsNote) -> str:
     """Make a file of raw pixels: all at once or not at all.
 
     Args:
@@ -78,7 +81,7 @@ def write_picture(raw: str, target: str, note: dict[str, Any]) -> str:
     raise ValueError("; ".join(problems))
 
 
-def _write_png(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
+def _write_png(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     with open(path, "wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n")
         _chunk(file, b"IHDR", _image_header(note))
@@ -87,7 +90,7 @@ def _write_png(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
         _chunk(file, b"IEND", b"")
 
 
-def _write_apng(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
+def _write_apng(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     width, height, fps = note["width"], note["height"], note["fps"]
     number = 0
     with open(path, "wb") as file:
@@ -111,12 +114,12 @@ def _pause(fps: float) -> bytes:
     return struct.pack(">HH", 10, min(65_535, round(fps * 10)))
 
 
-def _image_header(note: dict[str, Any]) -> bytes:
+def _image_header(note: PixelsNote) -> bytes:
     colour = {1: 0, 3: 2, 4: 6}[note["channels"]]
     return struct.pack(">IIBBBBB", note["width"], note["height"], 8, colour, 0, 0, 0)
 
 
-def _compressed(raw: BinaryIO, note: dict[str, Any]) -> Iterator[bytes]:
+def _compressed(raw: BinaryIO, note: PixelsNote) -> Iterator[bytes]:
     """One picture's rows, each behind the byte that says "no filter", through zlib, in parts of about 64 KiB."""
     stride = note["width"] * note["channels"]
     squeeze = zlib.compressobj(6)
@@ -140,10 +143,10 @@ def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
     file.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind))))
 
 
-def _write_gif(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
+def _write_gif(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     from PIL import Image
 
-    def pictures() -> Iterator[Any]:
+    def pictures() -> Iterator[Image.Image]:
         for frame in _frames(raw, note, even=False):
             yield Image.fromarray(frame).quantize(256)
 
@@ -153,7 +156,7 @@ def _write_gif(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
     first.save(path, format="GIF", save_all=True, append_images=frames, duration=milliseconds, loop=0)
 
 
-def _write_mp4(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
+def _write_mp4(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     try:
         import imageio_ffmpeg
     except ModuleNotFoundError:
@@ -181,7 +184,7 @@ def _write_mp4(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
         raise RuntimeError("ffmpeg wrote nothing")
 
 
-def _write_mp4_by_av(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
+def _write_mp4_by_av(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     from fractions import Fraction
 
     import av  # type: ignore[import-not-found,unused-ignore]
@@ -197,14 +200,14 @@ def _write_mp4_by_av(path: str, raw: BinaryIO, note: dict[str, Any]) -> None:
         file.mux(stream.encode())
 
 
-def _frames(raw: BinaryIO, note: dict[str, Any], *, even: bool) -> Iterator[Any]:
+def _frames(raw: BinaryIO, note: PixelsNote, *, even: bool) -> Iterator[NDArray]:
     """The frames as [height, width, 3] arrays; with `even`, odd sides are made even by repeating the last line."""
     import numpy
 
     height, width, channels = note["height"], note["width"], note["channels"]
     for _ in range(note["frames"]):
         data = raw.read(height * width * channels)
-        frame: Any = numpy.frombuffer(data, numpy.uint8).reshape(height, width, channels)
+        frame: NDArray = numpy.frombuffer(data, numpy.uint8).reshape(height, width, channels)
         if channels == 4:
             alpha = frame[:, :, 3:].astype(numpy.uint16)
             frame = ((frame[:, :, :3] * alpha + 255 * (255 - alpha) + 127) // 255).astype(numpy.uint8)

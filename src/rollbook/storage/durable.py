@@ -14,8 +14,6 @@ import os
 from functools import cached_property
 from typing import Any
 
-import numpy.typing as npt
-
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import read_json
 from rollbook.foreign import tolerating
@@ -23,6 +21,10 @@ from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
 
 __all__ = ["DurableMarks"]
 
@@ -43,7 +45,7 @@ class DurableMarks:
         self._run = run
         self._newest: dict[str, int] = {}
 
-    def doubtful(self, info: WriterInfo, lane: int, seqs: npt.NDArray[Any], times_ns: npt.NDArray[Any]) -> Any:
+    def doubtful(self, info: WriterInfo, lane: int, seqs: NDArray, times_ns: NDArray) -> Any:
         """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
         if not self.rebooted(info):
             return None

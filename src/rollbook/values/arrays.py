@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from numpy.typing import NDArray
+    from rollbook.array_types import NDArray
 
 __all__ = ["array_or_none", "host_array", "host_tensor", "is_array", "is_tensor", "with_known_numbers", "without_graph"]
 
@@ -45,7 +45,7 @@ def host_tensor(value: Any) -> object:
     return value.numpy() if hasattr(value, "numpy") and not hasattr(value, "__array__") else value
 
 
-def host_array(value: object) -> NDArray[Any]:
+def host_array(value: object) -> NDArray:
     """`value` (an array, a tensor on any device, nested lists, a number) as a numpy array in host memory.
 
     Shares memory with what lies there already. Waits for the device if there is one.
@@ -58,7 +58,7 @@ def host_array(value: object) -> NDArray[Any]:
     return with_known_numbers(np.asarray(host_tensor(value)))
 
 
-def with_known_numbers(array: NDArray[Any]) -> NDArray[Any]:
+def with_known_numbers(array: NDArray) -> NDArray:
     """An array of bfloat16 or float8 (types that numpy itself lacks) as float32, every other one as it is."""
     dtype = array.dtype
     if dtype.kind == "V" and dtype.fields is None and not dtype.name.startswith("void"):

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from numpy.typing import NDArray
-
+    from rollbook.array_types import NDArray
     from rollbook.tensorboard_events import Messages
 
 __all__ = ["audio", "boxed", "curve", "custom_scalars", "hparams", "mesh", "precision_recall", "tensor"]
@@ -128,7 +127,7 @@ def precision_recall(
     reached = np.floor(host_array(predictions) * (thresholds - 1)).astype(np.int32)
     weight = 1.0 if weights is None else host_array(weights)
 
-    def at_least(kind_of_case: NDArray[Any]) -> Any:
+    def at_least(kind_of_case: NDArray) -> Any:
         """How much of one kind lies at each threshold or above it."""
         counts, _ = np.histogram(reached, thresholds, (0, thresholds - 1), weights=kind_of_case * weight)
         return counts[::-1].cumsum()[::-1]
@@ -253,7 +252,7 @@ def tensor(messages: Messages, tag: str, values: object) -> Any:
     return messages.plugin(tag, "tensor", proto)
 
 
-def boxed(picture_HWC: NDArray[Any], boxes: object, labels: Sequence[str] | str | None = None) -> NDArray[Any]:
+def boxed(picture_HWC: NDArray, boxes: object, labels: Sequence[str] | str | None = None) -> NDArray:
     """A picture with red boxes drawn on it.
 
     Args:
@@ -278,7 +277,7 @@ def boxed(picture_HWC: NDArray[Any], boxes: object, labels: Sequence[str] | str 
     return np.asarray(canvas)
 
 
-def _floats(messages: Messages, array: NDArray[Any]) -> Any:
+def _floats(messages: Messages, array: NDArray) -> Any:
     return messages.tensors.TensorProto(
         dtype="DT_FLOAT", float_val=array.reshape(-1).tolist(), tensor_shape=messages.shape(*array.shape)
     )

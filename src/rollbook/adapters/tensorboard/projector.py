@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from numpy.typing import NDArray
+    from rollbook.array_types import NDArray
 
 __all__ = ["Projector"]
 
@@ -95,7 +95,7 @@ def _write(path: str, rows: Any) -> None:
         file.writelines("\t".join(row) + "\n" for row in rows)
 
 
-def _write_sprite(path: str, pictures_NCHW: NDArray[Any]) -> None:
+def _write_sprite(path: str, pictures_NCHW: NDArray) -> None:
     """All pictures in one square, row by row, with as many in a row as there are rows."""
     import numpy as np
 

@@ -18,9 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import Any
 
-__all__ = ["CkptFolder", "flush"]
+    from rollbook.shapes import CheckpointEntry
+
+__all__ = ["CkptFolder", "flush", "is_better"]
 
 _INDEX = ".index.json"
 _PARTIAL = ".partial-"
@@ -38,7 +39,7 @@ class CkptFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: list[dict[str, Any]] = []
+        self.entries: list[CheckpointEntry] = []
         self._seen: tuple[int, ...] = ()
         self.refresh()
 
@@ -130,33 +131,34 @@ class CkptFolder:
             return False
         return True
 
-    def surplus(self, keep: int) -> list[dict[str, Any]]:
+    def surplus(self, keep: int) -> list[CheckpointEntry]:
         """The entries that are neither among the `keep` newest nor the best, oldest first."""
         best = self.best()
         own = [entry for entry in self.entries if entry["name"] is not None]
         return [entry for entry in own[: -max(1, keep)] if entry is not best]
 
-    def best(self) -> dict[str, Any] | None:
+    def best(self) -> CheckpointEntry | None:
         """The entry with the best score; the earlier of two that are equal."""
-        best: dict[str, Any] | None = None
+        best: CheckpointEntry | None = None
         for entry in self.entries:
-            score = entry["score"]
-            if score is not None and (best is None or _is_better(score, best["score"], entry["higher_is_better"])):
+            if entry["score"] is not None and (
+                best is None or is_better(entry["score"], best, entry["higher_is_better"])
+            ):
                 best = entry
         return best
 
-    def add(self, entry: dict[str, object]) -> None:
+    def add(self, entry: CheckpointEntry) -> None:
         """Remember a checkpoint."""
         self.entries.append(entry)
         self._write_index()
 
-    def delete(self, entry: dict[str, Any]) -> None:
+    def delete(self, entry: CheckpointEntry) -> None:
         """Delete an entry's file. `ckpt_best` keeps the data as long as it is the same file.
 
         Raises:
           OSError: it could not be deleted; the entry stays.
         """
-        path = self.path / entry["name"]
+        path = self.path / str(entry["name"])
         if path.is_dir() and not path.is_symlink():
             import shutil
 
@@ -165,7 +167,7 @@ class CkptFolder:
             path.unlink(missing_ok=True)
         self.forget(entry)
 
-    def forget(self, entry: dict[str, object]) -> None:
+    def forget(self, entry: CheckpointEntry) -> None:
         """Strike an entry off the list; its file stays."""
         self.entries.remove(entry)
         self._write_index()
@@ -294,5 +296,7 @@ def _is_entry(entry: object) -> bool:
     return score is None or (type(score) in (int, float) and score == score)
 
 
-def _is_better(score: float, than: float, higher_is_better: bool) -> bool:
-    return score > than if higher_is_better else score < than
+def is_better(score: float, than: CheckpointEntry, higher_is_better: bool) -> bool:
+    """Whether a score is better than that of an entry; any is better than none."""
+    known = than["score"]
+    return known is None or (score > known if higher_is_better else score < known)

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
-from rollbook.capture.checkpoints.folder import CkptFolder
+from rollbook.capture.checkpoints.folder import CkptFolder, is_better
 from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.foreign import is_foreign, tolerating
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.protocols import Recorder
+    from rollbook.shapes import CheckpointEntry
 
 __all__ = ["Checkpoint", "Checkpoints", "load"]
 
@@ -106,7 +107,7 @@ class Checkpoints:
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
             best = files.best()
-        return None if best is None else float(best["score"])
+        return None if best is None else best["score"]
 
     def save(
         self,
@@ -192,7 +193,7 @@ class Checkpoints:
             where = files.put(stem, suffix, lambda target: writer(target, state))
 
         identity = f"{where.name.partition('.')[0][:40]}-{os.urandom(3).hex()}"
-        row = {
+        row: dict[str, object] = {
             "checkpoint_id": identity,
             "path": self._shown_path(where),
             "score": number,
@@ -206,10 +207,8 @@ class Checkpoints:
             if kind == "external":
                 self._disown(files, self._shown_path(where))
             best = files.best()
-            is_best = number is not None and (
-                best is None or (number > best["score"] if higher_is_better else number < best["score"])
-            )
-            entry = {
+            is_best = number is not None and (best is None or is_better(number, best, higher_is_better))
+            entry: CheckpointEntry = {
                 "id": identity,
                 "name": where.name if kind != "external" else None,
                 "path": self._shown_path(where),
@@ -246,10 +245,10 @@ class Checkpoints:
         with self._lock:
             self._delete(files, files.surplus(int(keep)))
 
-    def _delete(self, files: CkptFolder, entries: list[dict[str, Any]]) -> None:
+    def _delete(self, files: CkptFolder, entries: list[CheckpointEntry]) -> None:
         for entry in entries:
             # First the word, then the deed: who dies in between leaves a file too many, not a row without its file.
-            self._say_gone(entry, self._shown_path(files.path / entry["name"]))
+            self._say_gone(entry, self._shown_path(files.path / str(entry["name"])))
             self._tolerating(f"deleting {entry['name']}", files.delete, entry)
 
     def _disown(self, files: CkptFolder, path: str) -> None:
@@ -258,8 +257,8 @@ class Checkpoints:
             self._say_gone(entry, path)
             self._tolerating("the list of checkpoints", files.forget, entry)
 
-    def _say_gone(self, entry: dict[str, Any], path: str) -> None:
-        row = {
+    def _say_gone(self, entry: CheckpointEntry, path: str) -> None:
+        row: dict[str, object] = {
             "checkpoint_id": entry["id"],
             "path": path,
             "score": entry["score"],
@@ -270,7 +269,7 @@ class Checkpoints:
         }
         self._record(row, entry["clocks"])
 
-    def _record(self, row: dict[str, Any], clocks: Mapping[str, int]) -> None:
+    def _record(self, row: dict[str, object], clocks: Mapping[str, int]) -> None:
         # As columns: clocks given as arguments would become the run's own, which have moved on since (other threads log
         # while a file is written).
         readings = {name: [clocks.get(name, UNKNOWN)] for name in {**self._recorder.clocks_now(), **clocks}}

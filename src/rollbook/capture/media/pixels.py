@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from numpy.typing import NDArray
+    from rollbook.array_types import NDArray
+
 
 __all__ = ["figure_pixels", "frames_of", "is_figure", "picture_of"]
 
 _CHANNELS = (1, 3, 4)
 
 
-def picture_of(image: object, *, channels_first: bool = False) -> NDArray[Any]:
+def picture_of(image: object, *, channels_first: bool = False) -> NDArray:
     """One picture as [height, width, channels] uint8; a copy only where it has to be.
 
     Args:
@@ -45,11 +46,11 @@ def picture_of(image: object, *, channels_first: bool = False) -> NDArray[Any]:
         raise BadInput(_wrong_shape(what, array, channels_first))
     if not array.size:
         raise BadInput(f"a picture of shape {array.shape} has no pixels. Log one that has")
-    pixels: NDArray[Any] = _as_bytes(array)
+    pixels: NDArray = _as_bytes(array)
     return pixels
 
 
-def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray[Any]]:
+def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray]:
     """The frames of a film one by one, each as `picture_of` gives it and all of one shape.
 
     Args:
@@ -85,7 +86,7 @@ def is_figure(value: object) -> bool:
     return hasattr(figure, "set_canvas") and hasattr(figure, "canvas")
 
 
-def figure_pixels(figure: Any) -> NDArray[Any]:
+def figure_pixels(figure: Any) -> NDArray:
     """A matplotlib figure at its own size and dpi. It stays open, on the canvas it had.
 
     Raises:
@@ -132,7 +133,7 @@ def _array(image: object) -> Any:
         raise BadInput(f"found {type(image).__name__}, which cannot be read as pixels ({err}). Pass numbers") from None
 
 
-def _as_bytes(array: Any) -> Any:
+def _as_bytes(array: NDArray) -> NDArray:
     import numpy
 
     if array.dtype == numpy.uint8:
@@ -150,7 +151,7 @@ def _as_bytes(array: Any) -> Any:
     return numpy.rint(array * 255.0).astype(numpy.uint8)
 
 
-def _wrong_shape(what: str, array: Any, channels_first: bool) -> str:
+def _wrong_shape(what: str, array: NDArray, channels_first: bool) -> str:
     hint = "Reorder its axes"
     if not channels_first and array.ndim >= 3 and array.shape[-3] in _CHANNELS:
         hint = "If the channels come first, say channels_first=True"

@@ -23,8 +23,10 @@ from rollbook.spool import encode, picture_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from io import RawIOBase
     from typing import Any
 
+    from rollbook.array_types import NDArray
     from rollbook.protocols import Recorder
 
 __all__ = ["MOST_SPOOLED", "Media"]
@@ -81,7 +83,7 @@ class Media:
         """
         from rollbook.capture.media.pixels import picture_of
 
-        def pictures() -> Iterable[Any]:
+        def pictures() -> Iterable[NDArray]:
             yield picture_of(image, channels_first=channels_first)
 
         return self._keep(recorder, key, "image", "png", pictures, 0.0, episode_id, clocks)
@@ -119,7 +121,7 @@ class Media:
             self._refuse(key, f"fps={fps!r} must be a number of frames per second, above 0 and up to 1000")
             return None
 
-        def pictures() -> Iterable[Any]:
+        def pictures() -> Iterable[NDArray]:
             return frames_of(frames, channels_first=channels_first)
 
         return self._keep(recorder, key, "video", kind, pictures, rate, episode_id, clocks)
@@ -130,12 +132,12 @@ class Media:
         """Keep a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
         from rollbook.capture.media.pixels import figure_pixels
 
-        def pictures() -> Iterable[Any]:
+        def pictures() -> Iterable[NDArray]:
             yield figure_pixels(figure)
 
         return self._keep(recorder, key, "figure", "png", pictures, 0.0, episode_id, clocks)
 
-    def bill(self) -> dict[str, Any]:
+    def bill(self) -> dict[str, object]:
         """Bytes handed over by this process; files and bytes kept, evicted and failed so far; what is kept at most."""
         return {
             "spooled_bytes": self.bytes_kept,
@@ -175,7 +177,7 @@ class Media:
         key: str,
         kind: str,
         suffix: str,
-        pictures: Callable[[], Iterable[object]],
+        pictures: Callable[[], Iterable[NDArray]],
         fps: float,
         episode_id: str | None,
         clocks: dict[str, Any],
@@ -206,7 +208,7 @@ class Media:
         path: str = facts["path"]
         return path
 
-    def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[Any], fps: float) -> dict[str, Any]:
+    def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
         """Write raw pixels and, last, the note that tells the keeper of them."""
         spool = os.path.join(self._folder, encode.SPOOL)
         os.makedirs(spool, exist_ok=True)
@@ -272,7 +274,7 @@ def _safe(key: str) -> str:
     return letters.lstrip(".-")[:80] or "media"
 
 
-def _write_all(file: Any, picture: object) -> None:
+def _write_all(file: RawIOBase, picture: object) -> None:
     import numpy
 
     view = numpy.ascontiguousarray(picture).data.cast("B")
