@@ -18,9 +18,13 @@ from rollbook.values.kinds import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import MutableSequence, Sequence
+    from typing import Any, TypeAlias
 
     from rollbook.array_types import NDArray
+
+    PileSize: TypeAlias = "tuple[MutableSequence[float], int, Blocks | None]"
+    """What `Pile.size` gives `back_to`."""
 
 __all__ = [
     "BINS",
@@ -55,7 +59,7 @@ class Statistics(namedtuple("Statistics", "mean std median low high")):
     __slots__ = ()
 
 
-def describe(values: object) -> Statistics:
+def describe(values: Sequence[float]) -> Statistics:
     """The statistics of at least one number. NaN among them makes all five NaN."""
     from math import sqrt
 
@@ -73,7 +77,7 @@ def warm_average(average: Any, weight: float, value: Any, coeff: float) -> tuple
     return value * (1 - weight) + average * weight, weight * 0.9 + coeff * 0.1
 
 
-def _moments(values: Any) -> tuple[int, float, float, float, float]:
+def _moments(values: Sequence[float]) -> tuple[int, float, float, float, float]:
     """n, mean, sum of squared distances from the mean, minimum, maximum."""
     from math import fsum, isfinite, isnan
 
@@ -99,7 +103,7 @@ def _moments(values: Any) -> tuple[int, float, float, float, float]:
     return n, float(mean), squares, float(low), float(high)
 
 
-def _median(values: Any) -> float:
+def _median(values: Sequence[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     if len(ordered) % 2:
@@ -127,7 +131,7 @@ class Sample:
 
     def __init__(self, most: int = SAMPLE) -> None:
         self.most, self.level, self.n = most, 0, 0
-        self.values: Any = new_buffer()
+        self.values = new_buffer()
 
     def copy(self) -> Sample:
         """The same sample once more; adding to one leaves the other as it is."""
@@ -135,7 +139,7 @@ class Sample:
         copied.level, copied.n, copied.values = self.level, self.n, self.values[: len(self.values)]
         return copied
 
-    def add(self, block: Any) -> None:
+    def add(self, block: Sequence[float]) -> None:
         """Take in a sequence of numbers."""
         first, self.n = self.n, self.n + len(block)
         if not self.level:
@@ -195,13 +199,13 @@ class Blocks:
         copied.sample = self.sample.copy()
         return copied
 
-    def add(self, block: Any) -> None:
+    def add(self, block: Sequence[float]) -> None:
         """Take in a sequence of numbers."""
         if not len(block):
             return
         self._merge(*_moments(block), block)
 
-    def add_binned(self, bins: Any) -> None:
+    def add_binned(self, bins: Histogram) -> None:
         """Take in a `rollbook.values.Histogram`: its moments are exact, the median's sample gets the bins' middles."""
         n = int(bins.count)
         if not n:
@@ -213,7 +217,7 @@ class Blocks:
             middles.extend([(low + high) / 2] * int(count))
         self._merge(n, mean, squares, bins.low, bins.high, middles)
 
-    def _merge(self, n: int, mean: float, squares: float, low: float, high: float, block: object) -> None:
+    def _merge(self, n: int, mean: float, squares: float, low: float, high: float, block: Sequence[float]) -> None:
         both = self.n + n
         delta = mean - self.mean
         if self.n:
@@ -243,8 +247,8 @@ class Pile:
 
     __slots__ = ("folded", "fresh")
 
-    def __init__(self, fresh: object = None, folded: Blocks | None = None) -> None:
-        self.fresh: Any = new_buffer() if fresh is None else fresh
+    def __init__(self, fresh: MutableSequence[float] | None = None, folded: Blocks | None = None) -> None:
+        self.fresh = new_buffer() if fresh is None else fresh
         self.folded = folded
 
     @property
@@ -275,11 +279,11 @@ class Pile:
         whole.add(self.fresh)
         return whole.describe()
 
-    def size(self) -> tuple[Any, ...]:
+    def size(self) -> PileSize:
         """How much is on it, for `back_to`. Cheap."""
         return self.fresh, len(self.fresh), self.folded
 
-    def back_to(self, size: tuple[Any, ...]) -> None:
+    def back_to(self, size: PileSize) -> None:
         """Take off what was added since it had that size."""
         self.fresh, length, self.folded = size
         del self.fresh[length:]  # folding makes a new buffer, so the old one was only appended to
@@ -304,7 +308,7 @@ def histogram_of(numbers: NDArray, bins: int = BINS) -> Histogram | None:
     )
 
 
-def new_buffer() -> Any:
+def new_buffer() -> MutableSequence[float]:
     """A sequence whose append, slice and slice deletion are each atomic.
 
     An array of doubles under the GIL; a list, four times as large, where there is none (arrays are not safe there

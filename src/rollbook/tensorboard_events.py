@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+
     from rollbook.array_types import NDArray
     from rollbook.values import Histogram
 
@@ -56,48 +60,48 @@ class Messages:
 
     # -- events
 
-    def event(self, time: float, step: int | None, values: Sequence[object]) -> Any:
+    def event(self, time: float, step: int | None, values: Sequence[object]) -> Event:
         """An event of these summary values; without a step it stands at 0, as TensorBoard has it."""
         summary = self._make_summary(value=values)
         if step is None:
             return self._make_event(wall_time=time, summary=summary)
         return self._make_event(wall_time=time, step=int(step), summary=summary)
 
-    def version(self, time: float) -> Any:
+    def version(self, time: float) -> Event:
         """The event that every file begins with."""
         return self._make_event(wall_time=time, file_version="brain.Event:2")
 
-    def source(self, time: float, writer: str) -> Any:
+    def source(self, time: float, writer: str) -> Event:
         """The event that says who writes the file."""
         return self._make_event(wall_time=time, source_metadata=self.events.SourceMetadata(writer=writer))
 
-    def session(self, time: float, step: int) -> Any:
+    def session(self, time: float, step: int) -> Event:
         """A mark that makes TensorBoard hide what the folder holds at `step` and beyond."""
         start = self.events.SessionLog(status=self.events.SessionLog.START)
         return self._make_event(wall_time=time, step=int(step), session_log=start)
 
-    def framed(self, event: Any) -> bytes:
+    def framed(self, event: Event) -> bytes:
         """The bytes of an event in a file: length, checksum, event, checksum."""
         data = event.SerializeToString()
         head = struct.pack("<Q", len(data))
         return b"".join((head, struct.pack("<I", self._checksum(head)), data, struct.pack("<I", self._checksum(data))))
 
-    def summary(self, *values: object) -> Any:
+    def summary(self, *values: object) -> Summary:
         """Summary values as one summary, as `FileWriter.add_summary` takes it."""
         return self._make_summary(value=values)
 
     # -- summary values
 
-    def scalar(self, tag: str, number: float) -> Any:
+    def scalar(self, tag: str, number: float) -> Summary.Value:
         """One number, which an event holds as a 32-bit float."""
         return self._make_value(tag=tag, simple_value=number)
 
-    def described_scalar(self, tag: str, number: float, title: str, description: str) -> Any:
+    def described_scalar(self, tag: str, number: float, title: str, description: str) -> Summary.Value:
         """One number under a title of its own, with a text that explains it."""
         about = self.summaries.SummaryMetadata(display_name=title, summary_description=description)
         return self._make_value(tag=tag, simple_value=number, metadata=about)
 
-    def tensor_scalar(self, tag: str, number: float, *, double: bool = False) -> Any:
+    def tensor_scalar(self, tag: str, number: float, *, double: bool = False) -> Summary.Value:
         """One number in TensorBoard's newer form, which can hold all digits (`double`)."""
         if double:
             tensor = self.tensors.TensorProto(double_val=[number], dtype=self.kinds.DT_DOUBLE)
@@ -105,7 +109,7 @@ class Messages:
             tensor = self.tensors.TensorProto(float_val=[number], dtype=self.kinds.DT_FLOAT)
         return self.plugin(tag, "scalars", tensor)
 
-    def text(self, tag: str, text: str) -> Any:
+    def text(self, tag: str, text: str) -> Summary.Value:
         """A text (Markdown). What UTF-8 cannot say stands with a backslash."""
         tensor = self.tensors.TensorProto(
             dtype=self.kinds.DT_STRING,
@@ -114,14 +118,14 @@ class Messages:
         )
         return self.plugin(tag, "text", tensor)
 
-    def image(self, tag: str, data: bytes, height: int, width: int, channels: int = 3) -> Any:
+    def image(self, tag: str, data: bytes, height: int, width: int, channels: int = 3) -> Summary.Value:
         """A picture: `data` is a PNG, JPEG or GIF file."""
         picture = self.summaries.Summary.Image(
             height=height, width=width, colorspace=channels, encoded_image_string=data
         )
         return self._make_value(tag=tag, image=picture)
 
-    def audio(self, tag: str, data: bytes, rate: float, frames: int) -> Any:
+    def audio(self, tag: str, data: bytes, rate: float, frames: int) -> Summary.Value:
         """A sound of one channel: `data` is a WAV file of `frames` samples, `rate` of them a second."""
         sound = self.summaries.Summary.Audio(
             sample_rate=rate,
@@ -132,7 +136,7 @@ class Messages:
         )
         return self._make_value(tag=tag, audio=sound)
 
-    def histogram(self, tag: str, histogram: Histogram) -> Any:
+    def histogram(self, tag: str, histogram: Histogram) -> Summary.Value:
         """A distribution that has edges and counts."""
         return self.buckets(
             tag,
@@ -168,7 +172,9 @@ class Messages:
         )
         return self._make_value(tag=tag, histo=histo)
 
-    def distribution(self, tag: str, numbers: NDArray, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
+    def distribution(
+        self, tag: str, numbers: NDArray, bins: Any = "tensorflow", max_bins: int | None = None
+    ) -> Summary.Value:
         """The distribution of an array's numbers, binned; NaN and infinities are left out.
 
         Args:
@@ -208,7 +214,7 @@ class Messages:
             shown.tolist(),
         )
 
-    def plugin(self, tag: str, name: str, tensor: object = None, content: bytes = b"") -> Any:
+    def plugin(self, tag: str, name: str, tensor: object = None, content: bytes = b"") -> Summary.Value:
         """A tensor for one of TensorBoard's plugins.
 
         Args:
@@ -218,7 +224,7 @@ class Messages:
         about = self.summaries.SummaryMetadata.PluginData(plugin_name=name, content=content)
         return self._make_value(tag=tag, metadata=self.summaries.SummaryMetadata(plugin_data=about), tensor=tensor)
 
-    def shape(self, *lengths: int) -> Any:
+    def shape(self, *lengths: int) -> TensorShapeProto:
         """The shape of a tensor."""
         make = self.shapes.TensorShapeProto
         return make(dim=[make.Dim(size=length) for length in lengths])

@@ -15,6 +15,7 @@ from rollbook.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rollbook.capture.episodes.recorder import EpisodeSettings
@@ -37,7 +38,7 @@ class _Recorded:
             )
         self.env = env
         self.episodes = AgentsRecorder(recorder, env_index=env_index, **settings)
-        self._seen: dict[str, Any] = {}
+        self._seen: dict[str, object] = {}
         self._describe()
 
     def close(self) -> Any:
@@ -105,7 +106,7 @@ class RecordParallel(_Recorded):
 
     needs = ("reset", "step", "possible_agents")
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, seed: int | None = None, options: dict[str, object] | None = None) -> Any:
         """Reset the environment; a new episode begins."""
         result = self.env.reset(seed=seed, options=options)
         self.episodes.begin(seed=seed, options=options)
@@ -123,7 +124,15 @@ class RecordParallel(_Recorded):
             self.episodes.failed(err)
         return result
 
-    def _note(self, actions: Any, obs: Any, rewards: Any, terminations: Any, truncations: Any, infos: Any) -> None:
+    def _note(
+        self,
+        actions: Mapping[object, object],
+        obs: Mapping[object, object],
+        rewards: Mapping[object, float],
+        terminations: Mapping[object, bool],
+        truncations: Mapping[object, bool],
+        infos: Mapping[object, Mapping[str, object]],
+    ) -> None:
         episodes = self.episodes
         episodes.turn()
         t = episodes.length - 1
@@ -145,7 +154,7 @@ class RecordParallel(_Recorded):
         if not self.env.agents:
             episodes.finish(complete=True)
 
-    def _copied(self, obs: Any) -> dict[str, object]:
+    def _copied(self, obs: Mapping[object, object]) -> dict[str, object]:
         """The observations as they are now; environments may write into the same arrays again."""
         if not self.episodes.keeps_steps:
             return {}
@@ -174,7 +183,7 @@ class RecordAEC(_Recorded):
         self._waiting: dict[str, tuple[object, object]] = {}
         self._steps: dict[str, int] = {}
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, seed: int | None = None, options: dict[str, object] | None = None) -> Any:
         """Reset the environment; a new episode begins."""
         self._leave()
         result = self.env.reset(seed=seed, options=options)
@@ -223,7 +232,9 @@ class RecordAEC(_Recorded):
         elif episodes.keeps_steps:
             self._waiting[name] = (copied(obs), copied(action))
 
-    def _settle(self, name: str, reward: float, terminated: bool, truncated: bool, info: Any) -> None:
+    def _settle(
+        self, name: str, reward: float, terminated: bool, truncated: bool, info: Mapping[str, object] | None
+    ) -> None:
         """Write the agent's step before, now that its reward is known."""
         waiting = self._waiting.pop(name, None)
         if waiting is not None:

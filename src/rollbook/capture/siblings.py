@@ -88,19 +88,19 @@ class Siblings:
     def __getitem__(self, index: int) -> Any:
         return self.runs[index]
 
-    def log(self, values: Mapping[str, Any], **clocks: Any) -> None:
+    def log(self, values: Mapping[str, object], **clocks: object) -> None:
         """Append one row to each run. Values and clocks: [n, …], or the same for all."""
         shares = self._shares(values, 1)
         for run, own, at in zip(self.runs, shares, self._shares(clocks, 1), strict=True):
             run.log(own, **at)
 
-    def log_many(self, columns: Mapping[str, Any], **clocks: Any) -> None:
+    def log_many(self, columns: Mapping[str, object], **clocks: object) -> None:
         """Append T rows to each run. Columns and clocks: [n, T], or [T] for the same in all."""
         shares = self._shares(columns, 2)
         for run, own, at in zip(self.runs, shares, self._shares(clocks, 2), strict=True):
             run.log_many(own, **at)
 
-    def store(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    def store(self, values: Mapping[str, object] | None = None, /, **more: object) -> None:
         """Store in each run for its next dump; [n, …], or the same for all."""
         for run, own in zip(self.runs, self._shares({**(values or {}), **more}, 1), strict=True):
             run.store(own)
@@ -109,12 +109,12 @@ class Siblings:
         """Dump each run with the same arguments; returns their rows."""
         return [run.dump(*args, **kwargs) for run in self.runs]
 
-    def clock(self, **clocks: Any) -> None:
+    def clock(self, **clocks: object) -> None:
         """Set the current clocks of each run; [n], or the same for all."""
         for run, at in zip(self.runs, self._shares(clocks, 1), strict=True):
             run.clock(**at)
 
-    def note(self, text: str, **clocks: Any) -> None:
+    def note(self, text: str, **clocks: object) -> None:
         """Keep a remark in each run."""
         for run, at in zip(self.runs, self._shares(clocks, 1), strict=True):
             run.note(text, **at)
@@ -123,7 +123,7 @@ class Siblings:
         """Measure a stage that all runs go through together; each gets the row. A context manager."""
         return _Timers([run.timer(name) for run in self.runs])
 
-    def scope(self, name: str, at: Sequence[Any] | None = None) -> Siblings:
+    def scope(self, name: str, at: Sequence[object] | None = None) -> Siblings:
         """The scope of this name in each run. `at`: one checkpoint per run."""
         if at is None:
             return Siblings([run.scope(name) for run in self.runs], self.seeds)
@@ -137,7 +137,7 @@ class Siblings:
     def _shares(self, values: Mapping[str, Any], axes: int) -> list[dict[str, object]]:
         """What each run gets; an array with fewer than `axes` axes has no seed axis."""
         n = len(self.runs)
-        shares: list[dict[str, Any]] = [{} for _ in range(n)]
+        shares: list[dict[str, object]] = [{} for _ in range(n)]
         for key, value in values.items():
             if hasattr(value, "items") and hasattr(value, "keys"):
                 inner = self._shares(value, axes)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from rollbook.values.kinds import Histogram
+
 __all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 
 _BLOCK = 4096  # values of an array that are looked at together
@@ -53,7 +55,7 @@ class Store:
 
     def __init__(
         self,
-        append: Callable[[dict[str, Any]], object] | None = None,
+        append: Callable[[dict[str, object]], object] | None = None,
         *,
         count: Callable[[str, int, str], object] | None = None,
     ) -> None:
@@ -157,7 +159,7 @@ class Store:
         self._named += len(new)
         return new
 
-    def refill(self, windows: Mapping[str, Iterable[object]]) -> None:
+    def refill(self, windows: Mapping[str, Iterable[float | Histogram]]) -> None:
         """Forget everything and go on as if exactly this had been stored since the last dump.
 
         Args:
@@ -264,9 +266,9 @@ class _Cell:
     __slots__ = ("folded", "pending", "values")
 
     def __init__(self) -> None:
-        self.values: Any = new_buffer()
+        self.values = new_buffer()
         self.folded: Blocks | None = None
-        self.pending: list[Any] = []
+        self.pending: list[object] = []
 
 
 def _fold(cell: _Cell) -> None:

@@ -16,7 +16,7 @@ from rollbook.values.described import JsonData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
@@ -212,7 +212,7 @@ def _flat(value: object) -> list[float]:
     return [] if number is None else [float(number)]
 
 
-def _array(numbers: list[float]) -> Floats:
+def _array(numbers: Sequence[float]) -> Floats:
     import numpy as np
 
     return np.asarray(numbers)

@@ -23,6 +23,7 @@ from rollbook.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
     from rollbook.protocols import Recorder
 
 __all__ = ["RecordVectorEpisodes"]
@@ -121,7 +122,7 @@ class RecordVectorEpisodes(VectorWrapper):
             self._group.shared.write(self._recorder.clocks_now())
             self._group.shared.write_counts(self._settings.counted_env_step, self._settings.begun)
 
-    def _note_reset(self, obs: Any, seed: Any, options: Any, mask: Any) -> None:
+    def _note_reset(self, obs: Any, seed: Any, options: object, mask: NDArray | None) -> None:
         which = range(self._n) if mask is None else numpy.flatnonzero(mask).tolist()
         for i in which:
             if not self._inner:
@@ -135,7 +136,7 @@ class RecordVectorEpisodes(VectorWrapper):
         for i in which:
             self._begin(i, each, None if seeds is None else seeds[i], options)
 
-    def _note_step(self, result: tuple[Any, Any, Any, Any, Any], actions: Any) -> None:
+    def _note_step(self, result: tuple[Any, Any, Any, Any, Any], actions: object) -> None:
         obs, rewards, terminations, truncations, infos = result
         rewards = numpy.asarray(rewards, dtype=numpy.float64)
         over = numpy.logical_or(terminations, truncations)
@@ -163,13 +164,13 @@ class RecordVectorEpisodes(VectorWrapper):
     def _note_around(
         self,
         obs: object,
-        rewards: Any,
-        terminated: Any,
-        truncated: Any,
+        rewards: NDArray,
+        terminated: NDArray,
+        truncated: NDArray,
         infos: object,
         actions: object,
-        over: Any,
-        resets: Any,
+        over: NDArray,
+        resets: NDArray | None,
         some_over: bool,
     ) -> None:
         """Nothing records inside: give each sub-environment's recorder its part of the step where it needs one."""
@@ -291,18 +292,18 @@ class RecordVectorEpisodes(VectorWrapper):
         return without_recording, (self.env,)
 
 
-def _mode_of(env: Any) -> str:
+def _mode_of(env: VectorEnv) -> str:
     """The name of the autoreset mode; gymnasium takes NEXT_STEP for a vector that says nothing."""
     mode = (env.metadata or {}).get("autoreset_mode")
     return str(getattr(mode, "name", None) or mode or "NEXT_STEP").upper().replace(" ", "_")
 
 
-def _subs(env: Any) -> list[object]:
+def _subs(env: VectorEnv) -> list[object]:
     envs = getattr(env.unwrapped, "envs", None)
     return list(envs) if isinstance(envs, (list, tuple)) else []
 
 
-def _group_of(env: Any) -> EnvGroup | None:
+def _group_of(env: VectorEnv) -> EnvGroup | None:
     makers = getattr(env.unwrapped, "env_fns", None) or ()
     return makers[0].group if makers and all(isinstance(make, RecordedEnv) for make in makers) else None
 
