@@ -156,7 +156,7 @@ def _load_modules() -> None:
             continue
 
 
-def _build_logger(experiment: Experiment) -> Callable[..., Any]:
+def _build_logger(experiment: Experiment) -> Callable[..., object]:
     def build_logger(
         path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True, text_level: object = None
     ) -> tuple[Any, Any]:
@@ -166,17 +166,17 @@ def _build_logger(experiment: Experiment) -> Callable[..., Any]:
     return build_logger
 
 
-def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Callable[..., Any]:
+def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Callable[..., object]:
     """The experiment's folder is the run's; the two configuration files are written here, from the same data."""
 
-    def compile_config(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+    def compile_config(cfg: Any, *args: object, **kwargs: object) -> Any:
         named = cfg.get("exp_name")
         try:
             cfg["exp_name"] = os.path.relpath(experiment.folder)
         except ValueError:  # another drive (Windows)
             cfg["exp_name"] = str(experiment.folder)
         kwargs.update(save_cfg=False, renew_dir=False)
-        compiled = theirs(cfg, *args, **kwargs)
+        compiled: Any = theirs(cfg, *args, **kwargs)
         run = experiment.run
         try:
             from rollbook.capture.origin.config import plain
@@ -185,7 +185,7 @@ def _compile_config(theirs: Callable[..., Any], experiment: Experiment) -> Calla
             if isinstance(compiled.get("seed"), int):
                 run.fill_in(seed=compiled["seed"])
             run.write_about()
-            create = kwargs.get("create_cfg")
+            create: Any = kwargs.get("create_cfg")
             if create is not None:
                 run.formatted_config(formatted(compiled, create, named))
         except Exception as err:

@@ -11,6 +11,12 @@ from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+
+    from ding.worker import ISerialCollector
+
 __all__ = ["CollectorBridge", "collector_classes"]
 
 _WHERE = {
@@ -45,7 +51,7 @@ class CollectorBridge:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, CollectorLog] = {}
-        self._earlier: dict[str, dict[str, Any]] = {}  # totals of earlier lives
+        self._earlier: dict[str, dict[str, float]] = {}  # totals of earlier lives
         self._last_iter: dict[str, int] = {}
         self._taken: dict[int, int] = {}  # id of a collector -> how many of its pending episodes were taken
 
@@ -56,21 +62,21 @@ class CollectorBridge:
             self._earlier[instance] = dict(log.totals)
         return self._logs[instance]
 
-    def around_collect(self, theirs: Callable[..., object]) -> Callable[..., Any]:
+    def around_collect(self, theirs: Callable[..., object]) -> Callable[..., object]:
         """`collect`, timed by the wall."""
 
         @wraps(theirs)
-        def collect(collector: Any, *args: Any, **kwargs: Any) -> Any:
+        def collect(collector: ISerialCollector, *args: object, **kwargs: object) -> object:
             with self.log(collector._instance_name).collecting():
                 return theirs(collector, *args, **kwargs)
 
         return collect
 
-    def around_output(self, theirs: Callable[..., object]) -> Callable[..., Any]:
+    def around_output(self, theirs: Callable[..., object]) -> Callable[..., object]:
         """`_output_log`: their book-keeping goes on, our numbers are written."""
 
         @wraps(theirs)
-        def output(collector: Any, train_iter: int) -> None:
+        def output(collector: ISerialCollector, train_iter: int) -> None:
             log = self.log(collector._instance_name)
             self._last_iter[collector._instance_name] = train_iter
             try:
@@ -109,7 +115,7 @@ class CollectorBridge:
             if isinstance(counted, int):
                 log.totals[name] = self._earlier[log.instance_name].get(name, 0) + counted
 
-    def _take(self, collector: Any, log: CollectorLog) -> None:
+    def _take(self, collector: ISerialCollector, log: CollectorLog) -> None:
         episodes = collector._episode_info
         taken = self._taken.get(id(collector), 0)
         for episode in episodes[taken if taken <= len(episodes) else 0 :]:
@@ -121,7 +127,7 @@ class CollectorBridge:
 class _Said:
     """Stands for a collector's text logger and writer: keeps the numbers, drops the text they are in."""
 
-    def __init__(self, text: Any) -> None:
+    def __init__(self, text: logging.Logger) -> None:
         self._text = text
         self.scalars: dict[str, Any] = {}
 
@@ -129,7 +135,7 @@ class _Said:
         del step
         self.scalars[tag.partition("/")[2]] = value
 
-    def info(self, message: Any, *args: Any) -> None:
+    def info(self, message: object, *args: object) -> None:
         if not str(message).startswith(("collect end", "Collector")):
             self._text.info(message, *args)
 

@@ -36,7 +36,7 @@ ENTRIES = (
 _OF_RECORDING = ("save_evaluated", "keep_evaluated", "compat", "terminal")
 
 
-def entry(name: str) -> Callable[..., Any]:
+def entry(name: str) -> Callable[..., object]:
     """The entry function `lzero.entry.<name>`, recorded.
 
     It takes the arguments of LightZero's own, and `run=`: a Run or an Experiment. Without one the current run is used,

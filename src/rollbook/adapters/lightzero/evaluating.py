@@ -14,6 +14,12 @@ from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+
+    from ding.worker import ISerialEvaluator
+
 __all__ = ["EvaluatorBridge", "evaluator_classes"]
 
 _WHERE = {
@@ -45,19 +51,19 @@ class EvaluatorBridge:
         ids = read_json(self._memory).get("ids")
         self._saved = [str(identity) for identity in ids] if isinstance(ids, list) else []
 
-    def log(self, evaluator: Any) -> EvaluatorLog:
+    def log(self, evaluator: ISerialEvaluator) -> EvaluatorLog:
         """The log of an evaluator."""
         name = evaluator._instance_name
         if name not in self._logs:
             self._logs[name] = EvaluatorLog(self._experiment, name)
         return self._logs[name]
 
-    def around(self, theirs: Callable[..., object]) -> Callable[..., Any]:
+    def around(self, theirs: Callable[..., object]) -> Callable[..., object]:
         """`eval`: they play, we count and write."""
 
         @wraps(theirs)
         def evaluate(
-            evaluator: Any,
+            evaluator: ISerialEvaluator,
             save_ckpt_fn: object = None,
             train_iter: int = -1,
             envstep: int = -1,
@@ -124,7 +130,7 @@ class _Watch:
         self._left = {i: n_episode // env_num + (i < n_episode % env_num) for i in range(env_num)}
         self.names: set[str] = set()
 
-    def around(self, step: Callable[..., object]) -> Callable[..., Any]:
+    def around(self, step: Callable[..., object]) -> Callable[..., object]:
         def watched(actions: object) -> object:
             timesteps = step(actions)
             try:
@@ -136,7 +142,7 @@ class _Watch:
         return watched
 
     def _look(self, timesteps: Any) -> None:
-        pairs: Any = timesteps.items() if hasattr(timesteps, "items") else enumerate(timesteps)
+        pairs = timesteps.items() if hasattr(timesteps, "items") else enumerate(timesteps)
         for env_id, timestep in pairs:
             if timestep.info.get("abnormal", False):
                 self._steps[env_id] = 0
@@ -163,7 +169,7 @@ def _number(value: object) -> object:
 class _Said:
     """Stands for an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
 
-    def __init__(self, text: Any, events: object) -> None:
+    def __init__(self, text: logging.Logger, events: object) -> None:
         self._text, self._events = text, events
         self.scalars: dict[str, Any] = {}
 
@@ -179,7 +185,7 @@ class _Said:
             if name not in FIELDS and name.removesuffix("_mean") not in ours and scalar_of(value) is not None
         }
 
-    def info(self, message: Any, *args: Any) -> None:
+    def info(self, message: object, *args: object) -> None:
         text = str(message)
         if not text.startswith(("[EVALUATOR]", "\n+--")):
             self._text.info(message, *args)

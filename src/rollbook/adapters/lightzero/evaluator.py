@@ -152,7 +152,7 @@ class EvaluatorLog:
         self.experiment.report(self.instance_name, fields, train_iter=train_iter, envstep=envstep, skip=skip)
         return fields
 
-    def _ckpt_name(self, train_iter: int, checkpoint: Any, save: Callable[[str], Any] | None) -> str:
+    def _ckpt_name(self, train_iter: int, checkpoint: Any, save: Callable[[str], object] | None) -> str:
         experiment = self.experiment
         path = getattr(checkpoint, "path", checkpoint)
         if path is not None:

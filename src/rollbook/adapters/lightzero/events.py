@@ -301,7 +301,7 @@ class EventWriter:
         return self._more
 
 
-def _delegated(name: str, theirs: Callable[..., object]) -> Callable[..., Any]:
+def _delegated(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
     @wraps(theirs)
     def call(self: EventWriter, *args: object, **kwargs: object) -> Any:
         return getattr(self._others(), name)(*args, **kwargs)

@@ -12,6 +12,10 @@ from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ding.worker import BaseLearner, LearnerHook
+
 __all__ = ["LearnerBridge"]
 
 
@@ -25,7 +29,7 @@ class LearnerBridge:
         self._redirected: str | None = None  # where the hook is to write instead
         self._evaluated: set[tuple[str, int]] = set()  # learners and iterations whose model was saved as evaluated
 
-    def log(self, engine: Any, freq: int) -> LearnerLog:
+    def log(self, engine: BaseLearner, freq: int) -> LearnerLog:
         """The log of a learner."""
         name = engine.instance_name
         if name not in self._logs:
@@ -40,7 +44,7 @@ class LearnerBridge:
             if self._logs[instance].pending:
                 self._logs[instance].show(iteration, envstep)
 
-    def show(self, hook: object, engine: Any) -> None:
+    def show(self, hook: LearnerHook, engine: BaseLearner) -> None:
         """After every iteration: all it reported goes to the book; every `freq` iterations there is a table."""
         buffers = engine.log_buffer
         if engine.rank == 0:
@@ -51,7 +55,7 @@ class LearnerBridge:
         for buffer in buffers.values():
             buffer.clear()
 
-    def _show(self, hook: Any, engine: Any, buffers: Any) -> None:
+    def _show(self, hook: LearnerHook, engine: BaseLearner, buffers: Any) -> None:
         values = dict(buffers["scalar"])
         for name, value in values.items():  # their monitor takes floats alone, and other hooks may read it
             number = scalar_of(value)
@@ -81,7 +85,7 @@ class LearnerBridge:
         is_learner = getattr(save_ckpt_fn, "__name__", "") == "save_checkpoint" and hasattr(engine, "ckpt_name")
         return engine if is_learner else None
 
-    def save_evaluated(self, engine: Any, score: float, train_step: int, env_step: int) -> Any:
+    def save_evaluated(self, engine: BaseLearner, score: float, train_step: int, env_step: int) -> Any:
         """Save the model that was just evaluated as `iteration_<train_step>`, or under a free name like it.
 
         Returns:
@@ -102,7 +106,7 @@ class LearnerBridge:
             engine.info(f"{engine.instance_name} save ckpt in {checkpoint.path}")
         return checkpoint
 
-    def saving(self, theirs: Callable[..., object]) -> Callable[..., Any]:
+    def saving(self, theirs: Callable[..., object]) -> Callable[..., object]:
         """The hook that saves: no file that is registered changes under its row.
 
         A file is written under a hidden name and appears whole. `iteration_<n>` counts over all lives of the run. Where
@@ -110,7 +114,7 @@ class LearnerBridge:
         """
 
         @wraps(theirs)
-        def save(hook: Any, engine: Any) -> None:
+        def save(hook: LearnerHook, engine: BaseLearner) -> None:
             if self._redirected is not None:
                 _write(theirs, hook, engine, self._redirected)
                 return
@@ -143,7 +147,7 @@ class LearnerBridge:
         self._experiment.run.save_checkpoint(path=path, **clocks)
 
 
-def _write(theirs: Callable[..., object], hook: object, engine: Any, path: str) -> None:
+def _write(theirs: Callable[..., object], hook: LearnerHook, engine: BaseLearner, path: str) -> None:
     """Let their hook write to an absolute path, without the line that names it."""
     before = engine.ckpt_name
     engine.ckpt_name, engine.info = path, lambda *_: None

@@ -20,6 +20,12 @@ from rollbook._optional import need
 from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.files import replacing
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from matplotlib.figure import Figure
+
 __all__ = ["Callback", "Recent"]
 
 RECENT = 10_000
@@ -81,11 +87,11 @@ class Callback:
         state.sources = [source for source, stays in zip(sources, keep, strict=True) if stays]
         state.latent_data = latents
 
-    def plot_dict(self, data_dict: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Any:
+    def plot_dict(self, data_dict: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Figure:
         """A matplotlib figure with one plot per name."""
         return plot_dict(data_dict, cols=cols, smooth=smooth)
 
-    def plot_time(self, cols: int = 4, smooth: bool = True) -> Any:
+    def plot_time(self, cols: int = 4, smooth: bool = True) -> Figure:
         """A matplotlib figure of the seconds this callback took, one plot per event."""
         return plot_dict({name: list(times) for name, times in self.event_timelog.items()}, cols=cols, smooth=smooth)
 

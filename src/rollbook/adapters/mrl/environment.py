@@ -29,6 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib.figure import Figure
+
 __all__ = ["BatchState", "Callback", "Environment", "Event", "Events", "SettrDict", "to_device"]
 
 
@@ -295,6 +297,6 @@ class Environment:
             self.remove_cbs(added)
             self.verbose = False
 
-    def plot_event_times(self, event: str) -> Any:
+    def plot_event_times(self, event: str) -> Figure:
         """A matplotlib figure of the seconds each callback took for `event`, stacked."""
         return plot_stack({cb.name: list(cb.event_timelog[event]) for cb in self.cbs})

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook._optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
     from rollbook.adapters.mrl.history import Columns
+    from rollbook.array_types import NDArray
 
 __all__ = ["FirstSeen", "frame_of"]
 
 
-def frame_of(columns: dict[str, Any]) -> Any:
+def frame_of(columns: Mapping[str, Sequence[object] | NDArray]) -> pd.DataFrame:
     """A pandas DataFrame of columns of one length; text stays Python text."""
     pandas = need("pandas", extra="mrl", why="the data frame of the log")
     n = max((len(values) for values in columns.values()), default=0)
@@ -21,7 +24,7 @@ def frame_of(columns: dict[str, Any]) -> Any:
     return pandas.DataFrame(data, columns=list(columns))
 
 
-def _dtype(values: Any) -> object:
+def _dtype(values: Sequence[object] | NDArray) -> object:
     kind = getattr(values, "dtype", None)
     return kind if kind is not None else (object if any(isinstance(v, (str, tuple)) for v in values[:100]) else None)
 
@@ -34,9 +37,9 @@ class FirstSeen:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, Any] = {}
+        self._columns: dict[str, NDArray] = {}
         self._length = 0
-        self._known: set[Any] = set()
+        self._known: set[object] = set()
         self._frame: object = None
 
     @property
@@ -76,7 +79,7 @@ class FirstSeen:
         self._length = stop
         self._frame = None
 
-    def _put(self, name: str, values: Any, start: int, stop: int) -> None:
+    def _put(self, name: str, values: NDArray, start: int, stop: int) -> None:
         import numpy as np
 
         column = self._columns.get(name)
@@ -93,14 +96,14 @@ class FirstSeen:
         self._columns[name] = column
 
     @classmethod
-    def of(cls, frame: Any) -> FirstSeen:
+    def of(cls, frame: pd.DataFrame) -> FirstSeen:
         """The rows of a DataFrame; it is shown as it is until there are more."""
         made = cls()
         made.add({str(name): frame[name].to_numpy() for name in frame.columns})
         made._frame = frame
         return made
 
-    def frame(self) -> Any:
+    def frame(self) -> pd.DataFrame:
         """The rows so far; the same object until there are more."""
         if self._frame is None:
             pandas = need("pandas", extra="mrl", why="the data frame of the log")
@@ -112,7 +115,7 @@ class FirstSeen:
         return self._frame
 
 
-def _numeric(values: Any) -> Any:
+def _numeric(values: NDArray) -> NDArray:
     import numpy as np
 
     try:

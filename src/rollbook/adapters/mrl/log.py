@@ -32,7 +32,11 @@ from rollbook.values.devices import copy_on_device, is_deferred
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
     from rollbook.adapters.mrl.history import Columns
+    from rollbook.array_types import NDArray
 
 __all__ = ["Log", "log_to_df"]
 
@@ -86,7 +90,7 @@ class Log(Callback):
         self.timelog = TimeLog(self._make_stage)
         self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._first_rewards)
         self._stages: dict[str, SeriesHistory] = {}
-        self._rewarded: dict[Any, object] = {}  # samples of this batch that have a reward, not in the book yet
+        self._rewarded: dict[object, object] = {}  # samples of this batch that have a reward, not in the book yet
         self._skipped: set[str] = set()
         self._first_seen: FirstSeen | None = None
         self._metric_scope = self.run.scope("metrics")
@@ -223,7 +227,7 @@ class Log(Callback):
     # -- reading
 
     @property
-    def df(self) -> Any:
+    def df(self) -> pd.DataFrame:
         """One row per unique sample: the values of its first occurrence, in the order in which samples came."""
         first = self._first_seen
         if first is None:
@@ -248,21 +252,21 @@ class Log(Callback):
         else:
             yield from (columns for _, columns in reading.all_batches(self.run.book, terms))
 
-    def add_data(self, new_df: Any) -> None:
+    def add_data(self, new_df: pd.DataFrame) -> None:
         """Take rows of another DataFrame with the same columns into `df`, those whose sample is not known yet."""
         _ = self.df  # what the run holds comes first
         if self._first_seen is not None:
             self._first_seen.add({str(name): new_df[name].tolist() for name in new_df.columns})
 
-    def get_df(self) -> Any:
+    def get_df(self) -> pd.DataFrame:
         """One row per item of every batch: the number of the batch, then every term."""
         return log_to_df(self.batch_log)
 
-    def plot_metrics(self, cols: int = 4, smooth: bool = True) -> Any:
+    def plot_metrics(self, cols: int = 4, smooth: bool = True) -> Figure:
         """A matplotlib figure of all metrics."""
         return plot_dict(self.metrics, cols=cols, smooth=smooth)
 
-    def plot_timelog(self, cols: int = 4, smooth: bool = True) -> Any:
+    def plot_timelog(self, cols: int = 4, smooth: bool = True) -> Figure:
         """A matplotlib figure of the seconds of all stages."""
         return plot_dict(self.timelog, cols=cols, smooth=smooth)
 
@@ -385,11 +389,11 @@ class Log(Callback):
             return self.run.rewards[_identity(sample)]
         return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
-    def _first_rewards(self) -> dict[Any, object]:
+    def _first_rewards(self) -> dict[object, object]:
         """Every sample seen so far -> its first reward, in the order in which they came."""
         if isinstance(self.run, SavedRun):
             return {**self._rewarded, **self.run.rewards}
-        known: dict[Any, Any] = {}
+        known: dict[object, object] = {}
         for columns in self._batches(("samples", "rewards")):
             rewards = columns.get("rewards")
             values = [None] * len(columns["samples"]) if rewards is None else _listed(rewards)
@@ -459,7 +463,7 @@ class Log(Callback):
             self.count(f"mrl_{what}", f"the log could not keep the {what} of a batch ({type(err).__name__}: {err})")
 
 
-def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
+def log_to_df(log: Mapping[str, Sequence[Sequence[object]]], keys: Sequence[str] | None = None) -> pd.DataFrame:
     """A DataFrame of a batch log: the number of the batch, then one column per term, one row per item.
 
     Args:
@@ -468,7 +472,7 @@ def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
     """
     wanted = list(log) if keys is None else list(keys)
     batches: list[int] = []
-    parts: dict[str, list[Any]] = {key: [] for key in wanted}
+    parts: dict[str, list[Sequence[object]]] = {key: [] for key in wanted}
     for number in range(len(log[wanted[0]]) if wanted else 0):
         for key in wanted:
             parts[key].append(log[key][number])
@@ -476,7 +480,7 @@ def log_to_df(log: Mapping[str, Any], keys: Sequence[str] | None = None) -> Any:
     return frame_of({"batch": batches, **{key: _joined(values) for key, values in parts.items()}})
 
 
-def _joined(parts: Sequence[Any]) -> object:
+def _joined(parts: Sequence[Any]) -> Sequence[object] | NDArray:
     """Batches of values as one: arrays as an array of their type, other things as a list."""
     if parts and all(hasattr(part, "dtype") for part in parts):
         import numpy as np
@@ -489,7 +493,7 @@ def _listed(values: Any) -> list[Any]:
     return list(values.tolist()) if hasattr(values, "tolist") else list(values)
 
 
-def _identity(sample: object) -> Any:
+def _identity(sample: object) -> object:
     """A sample as a key of a dict; one without a hash by its content."""
     try:
         hash(sample)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rollbook._optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rollbook.array_types import NDArray
 
 __all__ = ["LARGEST_PLOT", "plot_dict", "plot_stack", "smoothed"]
 
@@ -13,7 +18,7 @@ LARGEST_PLOT = 2000
 """Points drawn per line; longer series are drawn as means of equal stretches."""
 
 
-def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Any:
+def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Figure:
     """A matplotlib figure with one plot per name, in `cols` columns of 4 x 4 inches.
 
     Args:
@@ -24,7 +29,7 @@ def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool 
     names = list(data)
     cols = max(1, min(cols, len(names) or 1))
     rows = max(1, -(-len(names) // cols))
-    figure = figure_of(figsize=(4 * cols, 4 * rows))
+    figure: Figure = figure_of(figsize=(4 * cols, 4 * rows))
     grid = figure.subplots(rows, cols, squeeze=False).flat
     for ax, name in zip(grid, [*names, *[None] * (rows * cols - len(names))], strict=True):
         if name is None:
@@ -40,10 +45,10 @@ def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool 
     return figure
 
 
-def plot_stack(series: Mapping[str, Sequence[float]]) -> Any:
+def plot_stack(series: Mapping[str, Sequence[float]]) -> Figure:
     """A matplotlib figure of the series stacked upon each other; shorter ones are aligned at the end."""
     np = need("numpy", extra="plots", why="a figure of the log")
-    figure = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure(figsize=(8, 6))
+    figure: Figure = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure(figsize=(8, 6))
     ax = figure.subplots()
     n = max((len(values) for values in series.values()), default=0)
     if n:
@@ -53,7 +58,7 @@ def plot_stack(series: Mapping[str, Sequence[float]]) -> Any:
     return figure
 
 
-def smoothed(values: Any, weight: float = 0.9) -> Any:
+def smoothed(values: NDArray, weight: float = 0.9) -> NDArray:
     """The bias-corrected exponential average of `values`; it goes on over gaps (NaN) and stays as long as they are."""
     import numpy as np
 
@@ -67,7 +72,7 @@ def smoothed(values: Any, weight: float = 0.9) -> Any:
     return out
 
 
-def _numbers(values: Sequence[object]) -> Any:
+def _numbers(values: Sequence[object]) -> NDArray:
     import numpy as np
 
     numbers = np.full(len(values), np.nan)
@@ -79,7 +84,7 @@ def _numbers(values: Sequence[object]) -> Any:
     return numbers
 
 
-def _thinned(values: Any) -> tuple[Any, Any]:
+def _thinned(values: NDArray) -> tuple[NDArray, NDArray]:
     import numpy as np
 
     stretch = -(-len(values) // LARGEST_PLOT) if len(values) else 1

@@ -24,7 +24,7 @@ class SavedRun:
     attempt = 0
     resumed = False
 
-    def __init__(self, rewards: dict[Any, Any]) -> None:
+    def __init__(self, rewards: dict[object, object]) -> None:
         self.rewards = rewards
         self.samples = self.writer = self
         self.clocks: tuple[str, ...] = ("step",)
@@ -55,7 +55,7 @@ class SavedRun:
             "a new Log(run) to record",
         )
 
-    def log_samples(self, samples: Sequence[Any], **columns: Any) -> None:
+    def log_samples(self, samples: Sequence[object], **columns: Sequence[Any]) -> None:
         """Remembers the samples' first rewards."""
         rewards = columns.get("rewards")
         for place, sample in enumerate(samples):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from rollbook.adapters.mrl.callback import Callback
 from rollbook.errors import BadInput
 from rollbook.files import replacing
 from rollbook.values.arrays import host_array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.adapters.mrl.log import Log
+    from rollbook.array_types import NDArray
 
 __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
 
@@ -37,18 +41,19 @@ class StatsCallback(Callback):
         super().__init__(name=name, order=order)
         self.batch_attribute, self.grabname, self.include_buffer = batch_attribute, grabname, include_buffer
 
-    def get_values(self) -> Any:
+    def get_values(self) -> NDArray:
         """The values that count, as an array; it may be empty."""
         import numpy as np
 
         state = self.environment.batch_state
-        values = host_array(state[self.batch_attribute])
+        values: NDArray = host_array(state[self.batch_attribute])
         if self.grabname is None:
             return values
         wanted = {self.grabname, f"{self.grabname}_buffer"} if self.include_buffer else {self.grabname}
-        return values[np.array([source in wanted for source in state.sources], bool)]
+        chosen: NDArray = values[np.array([source in wanted for source in state.sources], bool)]
+        return chosen
 
-    def compute(self, values: object) -> float:
+    def compute(self, values: NDArray) -> float:
         """The statistic of `values`, which are not empty."""
         raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 
@@ -82,7 +87,7 @@ class MaxCallback(StatsCallback):
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "max"))
 
-    def compute(self, values: Any) -> float:
+    def compute(self, values: NDArray) -> float:
         """The maximum."""
         return float(values.max())
 
@@ -93,7 +98,7 @@ class MinCallback(StatsCallback):
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "min"))
 
-    def compute(self, values: Any) -> float:
+    def compute(self, values: NDArray) -> float:
         """The minimum."""
         return float(values.min())
 
@@ -104,7 +109,7 @@ class MeanCallback(StatsCallback):
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "mean"))
 
-    def compute(self, values: Any) -> float:
+    def compute(self, values: NDArray) -> float:
         """The mean."""
         return float(values.mean())
 
@@ -120,7 +125,7 @@ class PercentileCallback(StatsCallback):
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, f"p{percentile}"))
         self.percentile = percentile
 
-    def compute(self, values: Any) -> float:
+    def compute(self, values: NDArray) -> float:
         """The percentile."""
         import numpy as np
 
@@ -153,7 +158,7 @@ class SaveLogDF(Callback):
         if log.iterations != self._saved:
             self._save(log)
 
-    def _save(self, log: Any) -> None:
+    def _save(self, log: Log) -> None:
         try:
             self.save_path.mkdir(parents=True, exist_ok=True)
             path = self.save_path / f"log_df_{log.iterations}.csv"

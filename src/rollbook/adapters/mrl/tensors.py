@@ -9,6 +9,12 @@ from rollbook._optional import need
 from rollbook.values import scalar_of
 from rollbook.values.arrays import host_array, is_tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import torch
+
+    from rollbook.array_types import NDArray
+
 __all__ = ["HAS_TORCH", "mean_of", "to_device", "torch_or_none", "zeros"]
 
 HAS_TORCH = find_spec("torch") is not None
@@ -19,7 +25,7 @@ def torch_or_none() -> Any:
     return need("torch", extra="mrl", why="MRL's batch state", also="torch") if HAS_TORCH else None
 
 
-def to_device(tensor: object, device: object = None) -> Any:
+def to_device(tensor: object, device: object = None) -> torch.Tensor:
     """`tensor` on `device`, and every tensor of a list or tuple of them; None stands for the GPU if there is one.
 
     What has no device (a numpy array, a number) is returned as it is.
@@ -34,7 +40,7 @@ def to_device(tensor: object, device: object = None) -> Any:
     return tensor.to(device)
 
 
-def zeros(n: int) -> Any:
+def zeros(n: int) -> torch.Tensor | NDArray:
     """n zeros: a tensor on the default device, or a float32 array."""
     torch = torch_or_none()
     if torch is not None:

@@ -7,14 +7,24 @@ log.metrics["rewards"][-10:]        log.batch_log["rewards"][5]        log.timel
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from rollbook.adapters.mrl.history import BatchHistory, SeriesHistory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import SupportsInt
+
+    import numpy.typing as npt
+
+    from rollbook.array_types import NDArray
+
+T = TypeVar("T")
 
 __all__ = ["BatchLog", "Growing", "Lazy", "Metrics", "TimeLog", "TimeSeries", "UniqueSamples"]
 
 
-class Lazy(Sequence[Any]):
+class Lazy(Sequence[T]):
     """A list that is read when it is asked: index, negative index, slice, len, iterate, compare, add, as an array.
 
     What is complete stands in the book and is not changed: there is `append`, and no `insert` or `pop`. A pickle or a
@@ -25,35 +35,35 @@ class Lazy(Sequence[Any]):
       get: the value at a place.
     """
 
-    def __init__(self, length: Callable[[], int], get: Callable[[int], object]) -> None:
+    def __init__(self, length: Callable[[], int], get: Callable[[int], T]) -> None:
         self._length, self._get = length, get
 
-    def __add__(self, other: object) -> list[Any]:
+    def __add__(self, other: object) -> list[T]:
         return [*self, *other] if isinstance(other, (Lazy, list, tuple)) else NotImplemented
 
-    def __radd__(self, other: object) -> list[Any]:
+    def __radd__(self, other: object) -> list[T]:
         return [*other, *self] if isinstance(other, (list, tuple)) else NotImplemented
 
-    def __mul__(self, times: Any) -> list[Any]:
+    def __mul__(self, times: SupportsInt) -> list[T]:
         return [*self] * int(times)
 
     __rmul__ = __mul__
 
-    def copy(self) -> list[Any]:
+    def copy(self) -> list[T]:
         """The values as they are now, as a list."""
         return list(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return list, (list(self),)
 
     def __len__(self) -> int:
         return self._length()
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, place: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
         length = len(self)
         if isinstance(place, slice):
             return [self._get(i) for i in range(*place.indices(length))]
@@ -62,7 +72,7 @@ class Lazy(Sequence[Any]):
             raise IndexError(f"there is no batch {number}; {length} are complete")
         return self._get(number % length if number < 0 else number)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         place = 0
         while place < len(self):
             yield self._get(place)
@@ -75,7 +85,7 @@ class Lazy(Sequence[Any]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, dtype: Any = None, copy: object = None) -> Any:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: object = None) -> NDArray:
         import numpy as np
 
         return np.array(list(self), dtype=dtype)
@@ -85,32 +95,32 @@ class Lazy(Sequence[Any]):
         return f"[{'… ' if len(self) > 3 else ''}{last}] ({len(self)} batches)"
 
 
-class Growing(Lazy):
+class Growing(Lazy[T]):
     """A list that can be added to at its end.
 
     Args:
       put: takes the next value.
     """
 
-    def __init__(self, length: Callable[[], int], get: Callable[[int], object], put: Callable[[Any], None]) -> None:
+    def __init__(self, length: Callable[[], int], get: Callable[[int], T], put: Callable[[T], None]) -> None:
         super().__init__(length, get)
         self._put = put
 
-    def append(self, value: object) -> None:
+    def append(self, value: T) -> None:
         """Add a value."""
         self._put(value)
 
-    def extend(self, values: Iterable[object]) -> None:
+    def extend(self, values: Iterable[T]) -> None:
         """Add values."""
         for value in values:
             self._put(value)
 
-    def __iadd__(self, values: Iterable[object]) -> Growing:  # type: ignore[override, misc]
+    def __iadd__(self, values: Iterable[T]) -> Growing[T]:  # type: ignore[override, misc]
         self.extend(values)
         return self
 
 
-class TimeSeries(Growing):
+class TimeSeries(Growing[Any]):
     """The seconds of one stage; `append` adds a row to the run's `timings`.
 
     A stage of a batch that is running is `pending`: it counts here, and is written when the batch is complete, so that
@@ -120,13 +130,13 @@ class TimeSeries(Growing):
     def __init__(self, history: SeriesHistory, write: Callable[[float], None], *, waits: bool = False) -> None:
         self.pending: float | None = None
 
-        def get(place: int) -> Any:
+        def get(place: int) -> object:
             return self.pending if place >= history.length else history.get(place)
 
         super().__init__(lambda: history.length + (self.pending is not None), get, self._take)
         self._history, self._write, self._waits = history, write, waits
 
-    def _take(self, seconds: Any) -> None:
+    def _take(self, seconds: float) -> None:
         if self._waits:
             self.pending = float(seconds)
         else:
@@ -143,7 +153,7 @@ class TimeSeries(Growing):
         self._history.append(seconds)
 
 
-class Metrics(Mapping[str, Growing]):
+class Metrics(Mapping[str, Growing[Any]]):
     """Metric name -> one value per batch, in the order in which the metrics were added.
 
     A batch without a value has NaN; the batch that is running counts as soon as the metric is updated.
@@ -153,12 +163,12 @@ class Metrics(Mapping[str, Growing]):
       add: adds a metric; `metrics[name] = []` calls it.
     """
 
-    def __init__(self, update: Callable[[str, Any], None], add: Callable[[str], None]) -> None:
+    def __init__(self, update: Callable[[str, object], None], add: Callable[[str], None]) -> None:
         self.series: dict[str, SeriesHistory] = {}
-        self.pending: dict[str, Any] = {}
+        self.pending: dict[str, object] = {}
         self._update, self._add = update, add
 
-    def __setitem__(self, name: str, values: Any) -> None:
+    def __setitem__(self, name: str, values: Sequence[object]) -> None:
         """Add a metric: `metrics[name] = []`. After `metrics[name] += …` everything is in place already."""
         if len(values) and not isinstance(values, Growing):
             raise TypeError(
@@ -167,13 +177,13 @@ class Metrics(Mapping[str, Growing]):
             )
         self._add(name)
 
-    def __getitem__(self, name: str) -> Growing:
+    def __getitem__(self, name: str) -> Growing[Any]:
         history = self.series[name]
 
         def length() -> int:
             return history.length + (name in self.pending)
 
-        def get(place: int) -> Any:
+        def get(place: int) -> object:
             value = self.pending[name] if place >= history.length else history.get(place)
             return float("nan") if value is None else value
 
@@ -185,25 +195,25 @@ class Metrics(Mapping[str, Growing]):
     def __len__(self) -> int:
         return len(self.series)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, ({name: list(values) for name, values in self.items()},)
 
     def __repr__(self) -> str:
         return f"<metrics: {', '.join(self)}>"
 
 
-class BatchLog(Mapping[str, Lazy]):
+class BatchLog(Mapping[str, Lazy[Any]]):
     """Term -> one sequence per complete batch: an array of the items' numbers, or a list of other things."""
 
     def __init__(self, history: BatchHistory) -> None:
         self.history = history
         self.terms: dict[str, None] = {}
 
-    def __getitem__(self, term: str) -> Lazy:
+    def __getitem__(self, term: str) -> Lazy[Any]:
         if term not in self.terms:
             raise KeyError(term)
 
-        def get(batch: int) -> Any:
+        def get(batch: int) -> object:
             columns = self.history.get(batch)
             if term in columns:
                 return columns[term]
@@ -217,7 +227,7 @@ class BatchLog(Mapping[str, Lazy]):
     def __len__(self) -> int:
         return len(self.terms)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, ({term: list(batches) for term, batches in self.items()},)
 
     def __repr__(self) -> str:
@@ -250,7 +260,7 @@ class TimeLog(Mapping[str, TimeSeries]):
         """Let a series be that of a stage."""
         self._stages[stage] = series
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, ({stage: list(seconds) for stage, seconds in self.items()},)
 
     def __repr__(self) -> str:
@@ -266,9 +276,9 @@ class UniqueSamples(Mapping[Any, Any]):
 
     def __init__(
         self,
-        contains: Callable[[Any], bool],
+        contains: Callable[[object], bool],
         count: Callable[[], int],
-        reward: Callable[[Any], object],
+        reward: Callable[[object], object],
         rewards: Callable[[], dict[Any, Any]],
     ) -> None:
         self._contains, self._count, self._reward, self._rewards = contains, count, reward, rewards
@@ -295,7 +305,7 @@ class UniqueSamples(Mapping[Any, Any]):
         """The first rewards of all, read at once."""
         return self._rewards().values()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, (self._rewards(),)
 
     def __repr__(self) -> str:

@@ -22,12 +22,12 @@ from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-    from rollbook.adapters.rllib.runner import Address
+    from rollbook.adapters.rllib.runner import Address, Episode
     from rollbook.adapters.rllib.walk import Patterns
 
 __all__ = ["RollbookCallback", "callbacks"]
@@ -196,11 +196,11 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
 
-    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: object) -> None:
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, object], **_: object) -> None:
         """Shape the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
-    def on_train_result(self, *, algorithm: Algorithm, result: dict[str, Any], **_: object) -> None:
+    def on_train_result(self, *, algorithm: Algorithm, result: dict[str, object], **_: object) -> None:
         """Log the result, unless the driver does; give the distributions in it their shape.
 
         The driver gets the results of a trial that is an algorithm; of one that is a function only what this reports.
@@ -213,7 +213,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
             return
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
-    def _log_result(self, algorithm: Algorithm, result: dict[str, Any]) -> None:
+    def _log_result(self, algorithm: Algorithm, result: dict[str, object]) -> None:
         said = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(said))
@@ -245,7 +245,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         if env_runner is not None:
             self._runner.end(episode, env_index, metrics_logger)
 
-    def on_sample_end(self, *, env_runner: object = None, samples: object = (), **_: object) -> None:
+    def on_sample_end(self, *, env_runner: object = None, samples: Iterable[Episode] = (), **_: object) -> None:
         """A sample is complete."""
         if env_runner is not None:
             self._runner.sampled(samples, env_runner)

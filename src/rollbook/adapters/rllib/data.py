@@ -118,7 +118,7 @@ class _Numbers:
         self.total += number
 
 
-def tidy(result: dict[str, Any]) -> None:
+def tidy(result: dict[str, object]) -> None:
     """Take the means over all episodes, and give distributions one shape: flat lists, however many episodes there were.
 
     RLlib hands out a series of one item bare, and a list of arrays of unlike lengths is dropped by its TensorBoard
@@ -137,7 +137,7 @@ def tidy(result: dict[str, Any]) -> None:
                 path[name] = _flat(value)
 
 
-def take_episode_data(result: dict[str, Any], remove: bool = True) -> list[str]:
+def take_episode_data(result: dict[str, object], remove: bool = True) -> list[str]:
     """The JSON texts of the episodes in a result: those of training first, those of the evaluation after."""
     texts: list[str] = []
     for part in _parts(result):
@@ -163,7 +163,7 @@ class Evaluations:
     def __init__(self) -> None:
         self._last: int | None = None
 
-    def without_repeated(self, result: dict[str, Any]) -> dict[str, Any]:
+    def without_repeated(self, result: dict[str, object]) -> dict[str, object]:
         """The result; without its evaluation (in a copy) if the result before had the same one."""
         evaluation: Any = result.get("evaluation")
         if not hasattr(evaluation, "items"):
@@ -188,7 +188,7 @@ def _fingerprint(evaluation: Mapping[str, object]) -> int:
     return hash(tuple(said))
 
 
-def _parts(result: dict[str, Any]) -> list[Any]:
+def _parts(result: dict[str, object]) -> list[Any]:
     evaluation: object = result.get("evaluation")
     inside: object = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
     parts: tuple[Any, ...] = (result.get("env_runners"), inside)

@@ -32,14 +32,14 @@ class Logger:
       config: the trial's configuration, a dict. logdir: the trial's folder. trial: Tune's trial, or None.
     """
 
-    def __init__(self, config: dict[str, Any], logdir: str | os.PathLike[str], trial: object = None) -> None:
+    def __init__(self, config: dict[str, object], logdir: str | os.PathLike[str], trial: object = None) -> None:
         self.config, self.logdir, self.trial = config, os.fspath(logdir), trial
         self._init()
 
     def _init(self) -> None:
         """Subclasses prepare themselves here."""
 
-    def on_result(self, result: dict[str, Any]) -> None:
+    def on_result(self, result: dict[str, object]) -> None:
         """Take one result.
 
         Raises:
@@ -47,7 +47,7 @@ class Logger:
         """
         raise TypeError(f"{type(self).__name__} has no on_result(self, result): a logger of Tune needs one")
 
-    def update_config(self, config: dict[str, Any]) -> None:
+    def update_config(self, config: dict[str, object]) -> None:
         """The trial's configuration has changed."""
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ def dict_multiple_get(dict_: Mapping[Any, object], indices: object) -> Mapping[A
     return value if hasattr(value, "items") else {index: value}
 
 
-def walk_paths(result: Mapping[Any, object], paths: Sequence[object]) -> Iterator[tuple[str, Any]]:
+def walk_paths(result: Mapping[Any, object], paths: Sequence[object]) -> Iterator[tuple[str, object]]:
     """("a/b/key", value) of the direct values at each path of a result; values that are dicts need their own path."""
     for path in paths:
         prefix = [str(index) for index in (path if isinstance(path, (list, tuple)) else [path])]
@@ -123,7 +123,7 @@ class RollbookLogger(Logger):
         )
         self._count = Bill(to=self.run)
 
-    def on_result(self, result: dict[str, Any]) -> None:
+    def on_result(self, result: dict[str, object]) -> None:
         """Log one result."""
         more = walk_paths(result, self._paths) if self._paths is not None else None
         self._count.guard("rllib/result", "recording a result", lambda: self._walker.log(self.run, result, more))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
     from rollbook.capture.transitions import TransitionRecorder
 
 __all__ = ["add_episode"]
 
 
-def add_episode(transitions: TransitionRecorder, chunk: Any, env_index: int) -> None:
+def add_episode(transitions: TransitionRecorder, chunk: SingleAgentEpisode, env_index: int) -> None:
     """Record every step of a sampled chunk.
 
     Args:
@@ -26,7 +26,9 @@ def add_episode(transitions: TransitionRecorder, chunk: Any, env_index: int) -> 
         _add(transitions, agent_episode, str(chunk.id_), str(agent), env_index)
 
 
-def _add(transitions: TransitionRecorder, chunk: Any, episode_id: str, agent: str, env_index: int) -> None:
+def _add(
+    transitions: TransitionRecorder, chunk: SingleAgentEpisode, episode_id: str, agent: str, env_index: int
+) -> None:
     n, last = len(chunk), len(chunk) - 1
     outputs = [key for key in chunk.extra_model_outputs if key != "infos"]
     for i in range(n):

@@ -16,7 +16,8 @@ from rollbook.run.scope import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from collections.abc import Iterable
+    from typing import TypeAlias
 
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
@@ -120,12 +121,12 @@ class Runner:
             over = entry
             self.count.guard("rllib/metrics", "reporting to RLlib", lambda: over.data.push(metrics_logger))
 
-    def sampled(self, samples: object, env_runner: object) -> None:
+    def sampled(self, samples: Iterable[Episode], env_runner: object) -> None:
         """A sample is complete: write what is in memory, and its transitions if they are wanted."""
         self._runner = env_runner
         self.count.guard("rllib/sample", "recording a sample", lambda: self._sampled(samples))
 
-    def _sampled(self, samples: Any) -> None:
+    def _sampled(self, samples: Iterable[Episode]) -> None:
         for entry in self._open.values():
             entry.write_out()
         if self._transitions is not None:

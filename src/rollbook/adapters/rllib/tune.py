@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from ray.tune.logger import LoggerCallback
@@ -22,6 +23,8 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ray.tune.experiment import Trial
     from ray.tune.logger import Logger as LegacyLogger
 
@@ -77,7 +80,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         """Open the runs of trials about to start, so that the driver is there before the trial's own process."""
         for trial in trials:
             if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
-                self._guard("opening a trial's run", lambda t=trial: self._of(t))
+                self._guard("opening a trial's run", partial(self._of, trial))
 
     def log_trial_start(self, trial: Trial) -> None:
         """The trial's process is up."""
@@ -91,7 +94,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         """The trial failed and will be tried again: what came after its checkpoint is hidden, and kept."""
         self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
 
-    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
         """One result."""
         self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
 
@@ -112,7 +115,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
     def on_experiment_end(self, trials: list[Trial], **_: object) -> None:
         """Wait for the runs to be sealed; runs that are still open were interrupted."""
         for known in self._trials.values():
-            self._guard("ending a trial's run", lambda k=known: k.run.finish("killed"))
+            self._guard("ending a trial's run", partial(known.run.finish, "killed"))
         self._trials = {}
         for thread in self._ending:
             thread.join(timeout=60)
@@ -147,7 +150,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
             )
         return chosen
 
-    def _guard(self, what: str, work: Any) -> None:
+    def _guard(self, what: str, work: Callable[[], object]) -> None:
         try:
             work()
         except Exception as err:
@@ -173,7 +176,7 @@ class _Trial:
             self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
         self.run.summary["trial_id"] = str(trial.trial_id)
 
-    def result(self, trial: Trial, result: dict[str, Any], episode_data: bool) -> None:
+    def result(self, trial: Trial, result: dict[str, object], episode_data: bool) -> None:
         said = self._evaluations.without_repeated(result)
         if episode_data:
             texts = take_episode_data(said)
@@ -181,7 +184,7 @@ class _Trial:
         if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
             self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
 
-    def _unsaid(self, result: dict[str, Any]) -> Iterator[tuple[str, object]]:
+    def _unsaid(self, result: dict[str, object]) -> Iterator[tuple[str, object]]:
         """What an algorithm in the function has not logged itself, in this run and at this step."""
         clocks, latest = clocks_of(result), self.run.book.latest()
         axis = "env_step" if "env_step" in clocks else "epoch"
@@ -262,7 +265,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
         self._loggers: dict[str, list[LegacyLogger]] = {}
         self._count = Bill()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_loggers": {}, "_count": Bill()}
 
     def log_trial_start(self, trial: Trial) -> None:
@@ -275,7 +278,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             ]
             self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
 
-    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
         """Hand them a result."""
         working = []
         for logger in self._loggers.get(trial.trial_id, ()):
@@ -288,7 +291,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
         for logger in self._loggers.pop(trial.trial_id, ()):
             self._try(logger.close)
 
-    def _try(self, work: Any) -> Any:
+    def _try(self, work: Any) -> object:
         try:
             return work()
         except Exception as err:
