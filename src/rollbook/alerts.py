@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     class Records(Protocol):
         """What alerts need of a recorder; `protocols.Recorder` has it."""
 
-        def record(self, table: str, columns: Mapping[str, Any], **clocks: Any) -> int: ...
+        def record(self, table: str, columns: Mapping[str, object], **clocks: Any) -> int: ...
         def count(self, cause: str, n: int = 1, message: str = "") -> None: ...
 
 
@@ -93,7 +93,7 @@ class Alerts:
             counts[rule] = counts.get(rule, 0) + count
         return counts
 
-    def state(self) -> list[list[Any]]:
+    def state(self) -> list[list[object]]:
         """What was said, as plain JSON data."""
         return [[rule, cause, count] for (rule, cause), count in self._counts.items()]
 

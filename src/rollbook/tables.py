@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
+    from rollbook.protocols import Value
     from rollbook.values.known import Kind
 
     Cells: TypeAlias = Mapping[str, Any]
@@ -46,7 +47,7 @@ class Table:
         name: str,
         columns: Mapping[str, str],
         *,
-        values: Callable[[Cells], dict[str, Any]] | None = None,
+        values: Callable[[Cells], dict[str, Value]] | None = None,
         forwarded: bool = False,
     ) -> None:
         self.name, self.columns, self.forwarded = name, columns, forwarded
@@ -74,7 +75,7 @@ def timing_name(key: str) -> str | None:
 # -- what a row of each table says
 
 
-def _scalars(cells: Cells) -> dict[str, Any]:
+def _scalars(cells: Cells) -> dict[str, Value]:
     return {key: value for key, value in cells.items() if isinstance(value, (int, float, str))}
 
 
@@ -82,19 +83,19 @@ def _every_cell(cells: Cells) -> dict[str, Any]:
     return {name: value for name, value in cells.items() if value is not None}
 
 
-def _text(cells: Cells) -> dict[str, Any]:
+def _text(cells: Cells) -> dict[str, Value]:
     return {str(cells["key"]): str(cells["text"])}
 
 
-def _alert(cells: Cells) -> dict[str, Any]:
+def _alert(cells: Cells) -> dict[str, Value]:
     return {f"alert/{cells['rule']}": f"{cells.get('level') or 'warn'}: {cells['message']}"}
 
 
-def _timing(cells: Cells) -> dict[str, Any]:
+def _timing(cells: Cells) -> dict[str, Value]:
     return {timing_key(str(cells["name"])): float(cells["seconds"])}
 
 
-def _media(cells: Cells) -> dict[str, Any]:
+def _media(cells: Cells) -> dict[str, Value]:
     path, width, height = str(cells["path"]), int(cells.get("width") or 0), int(cells.get("height") or 0)
     thing: Image | Video = Image(path, width, height)
     if cells.get("kind") == "video":
@@ -102,12 +103,12 @@ def _media(cells: Cells) -> dict[str, Any]:
     return {str(cells.get("key") or "media"): thing}
 
 
-def _of_kind(kind: Kind) -> Callable[[Cells], dict[str, Any]]:
+def _of_kind(kind: Kind) -> Callable[[Cells], dict[str, Value]]:
     """What a row of the table of one kind of value says."""
     return lambda cells: {str(cells["key"]): kind.value(cells)}
 
 
-def _histogram(cells: Cells) -> dict[str, Any]:
+def _histogram(cells: Cells) -> dict[str, Value]:
     edges, counts = _floats(cells.get("edges")), _floats(cells.get("counts"))
     if edges and counts:
         summary = {name: cells.get(name) for name in ("low", "high", "total", "total_squares")}

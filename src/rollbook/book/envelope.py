@@ -7,7 +7,6 @@ is read row group by row group and reduced at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,10 @@ from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.pyramid import Pyramid, bucket_rows, pyramid_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
@@ -312,7 +315,7 @@ def _rows(
         yield _pair(piece.read([axis, stored], group), axis, stored)
 
 
-def _pair(table: Any, axis: str, column: str) -> tuple[NDArray, NDArray]:
+def _pair(table: pa.Table, axis: str, column: str) -> tuple[NDArray, NDArray]:
     x, known = to_numpy(table[axis])
     values, valid = to_numpy(table[column])
     if known is not None or valid is not None:

@@ -7,7 +7,7 @@ is seen twice is left out by the ranges that parts say they cover. If a file mov
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +53,7 @@ class Piece:
         fills: Fills,
         part: Part | None,
         segment: LiveSegment | None,
-        table: Any,
+        table: pa.Table,
         limit: int | None = None,
     ) -> None:
         self.meta, self.rows, self.part = meta, rows, part

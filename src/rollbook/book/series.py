@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rollbook.array_types import NDArray
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 __all__ = ["Buckets", "Series", "raw_series", "reduce_points", "reduced_rows", "stretches"]
 
@@ -47,7 +51,7 @@ class Series:
             "Series", about, spark([(self.x, self.mean)], [(self.x, self.min, self.max)], width=420, height=110)
         )
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """The points as a data frame: the axis, mean, min, max, count."""
         import pandas as pd
 
@@ -55,7 +59,7 @@ class Series:
             {self.axis: self.x, "mean": self.mean, "min": self.min, "max": self.max, "count": self.count}
         )
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """The points as a Polars data frame; see `to_pandas`."""
         import polars as pl
 

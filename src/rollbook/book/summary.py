@@ -7,7 +7,6 @@ the end. A life that ended by itself has left everything there; after any other 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +16,10 @@ from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.foreign import tolerating
 from rollbook.storage.history import Attempts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.shapes import RunJson
 
 __all__ = ["MarkedRun", "all_marks", "summary_of"]
 
@@ -28,7 +31,7 @@ class MarkedRun(Protocol):
     path: Path
 
     @property
-    def info(self) -> Mapping[str, Any]:
+    def info(self) -> RunJson:
         """The content of run.json."""
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:

@@ -17,6 +17,9 @@ from rollbook.stats import Interval, Study
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from rollbook.array_types import NDArray
     from rollbook.plots import Bars, Panel, Picture
 
@@ -163,13 +166,13 @@ class Comparison:
         title = f"{self.metric}: share of scores above a threshold"
         return Panel(title, f"threshold ({self.how})", lines, remarks=self.notes)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """`table()` as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.table())
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """`table()` as a Polars data frame."""
         import polars as pl
 

@@ -15,6 +15,9 @@ from rollbook.errors import BadInput, UnknownOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
     from rollbook.array_types import NDArray
     from rollbook.plots import Panel, Picture
 
@@ -160,13 +163,13 @@ class Curves:
         words = f"{self.key} by {self.by}" if self.by else self.key
         return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """`columns()` as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.columns())
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """`columns()` as a Polars data frame."""
         import polars as pl
 

@@ -113,7 +113,7 @@ class Filter:
         """The rows that are still held back. Asked once, at the end; they are forgotten."""
         return ()
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         """A token that `_recall` can go back to. Cheap: it is taken at every `write`."""
         return None
 

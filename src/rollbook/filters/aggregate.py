@@ -101,7 +101,7 @@ class Aggregate(Filter):
         clocks = at.clocks or (self._latest.clocks if self._latest is not None else {})
         return (Row(at.time, clocks, values, at.scope, at.writer, at.lane, at.seq, at.attempt),)
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         sizes = {key: pile.size() for key, pile in self._piles.items() if isinstance(pile, Pile)}
         return dict(self._piles), sizes, self._latest
 

@@ -129,7 +129,7 @@ class Every(Filter):
         self._held = {}
         return sorted(rest, key=lambda row: row.time)
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return dict(self._begun), dict(self._held)
 
     def _recall(self, token: Any) -> None:

@@ -76,7 +76,7 @@ class Merge(Filter):
         before, self._pending = self._pending, None
         return () if before is None else (before,)
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return self._pending
 
     def _recall(self, token: Any) -> None:

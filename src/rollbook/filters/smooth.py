@@ -88,7 +88,7 @@ class Smooth(Filter):
         self._series[key] = (average, weight)
         return average / weight
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return dict(self._series)
 
     def _recall(self, token: Any) -> None:

@@ -18,7 +18,11 @@ from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 __all__ = ["Paint", "below", "measure"]
 
@@ -38,12 +42,14 @@ class Paint:
 
     def __init__(self, axes: Axes, style: Style) -> None:
         self.axes, self.style = axes, style
-        self.entries: list[tuple[Any, str]] = []
+        self.entries: list[tuple[Artist, str]] = []
         self._x: list[NDArray] = []
         self._y: list[NDArray] = []
         self._not_finite: list[tuple[NDArray, NDArray]] = []
 
-    def line(self, x: NDArray, y: NDArray, colour: str, *, width: float = 1.7, dashes: Any = "-", **more: Any) -> Any:
+    def line(
+        self, x: NDArray, y: NDArray, colour: str, *, width: float = 1.7, dashes: Any = "-", **more: Any
+    ) -> Line2D:
         """A line that breaks where there is no value; a lone point between two gaps is a dot. Returns the handle."""
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         self.not_finite(xs, np.where(np.isnan(ys), 0.0, ys))  # of a line NaN is a gap; infinities are told of
@@ -160,7 +166,7 @@ class Paint:
         self.axes.set_yticks([])
 
 
-def below(figure: Any, entries: list[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
+def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
     """The legend and the remarks below everything, in room of their own.
 
     A legend has a line an entry while they are few, columns when they are many. The first four remarks are shown.

@@ -21,6 +21,10 @@ from rollbook._optional import need
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots._style import Style, css, style
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["FORMATS", "Picture"]
 
 FORMATS = ("png", "svg", "pdf")
@@ -55,7 +59,7 @@ class Picture:
     def __repr__(self) -> str:
         return f"<Picture {self.chart!r}; .save('x.png') writes it, .figure() gives the matplotlib figure>"
 
-    def figure(self, theme: str | None = None) -> Any:
+    def figure(self, theme: str | None = None) -> Figure:
         """A new matplotlib `Figure`, made without pyplot: nothing has to be closed.
 
         Raises:
@@ -122,12 +126,12 @@ class Picture:
             raise BadInput(f"text(width={width}, height={height}): 30 columns and 5 lines are the least")
         return self._text(width, height, colour)
 
-    def _figure(self, chosen: Style) -> Any:
+    def _figure(self, chosen: Style) -> Figure:
         matplotlib = need("matplotlib", extra="plots", why="a picture")
         need("matplotlib.figure", extra="plots", why="a picture")
         with warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            figure = matplotlib.figure.Figure(figsize=self._size, layout="constrained")
+            figure: Figure = matplotlib.figure.Figure(figsize=self._size, layout="constrained")
             self._draw(figure, chosen)
             return figure
 

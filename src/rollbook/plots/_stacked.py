@@ -49,8 +49,8 @@ def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False
         up, down = up + above, down + under
         paint.entries.append((handle, name))
     if data.total is not None and not share:
-        handle = paint.line(x, data.total, style.ink, width=1.2, dashes=(0, (4, 2)))
-        paint.entries.append((handle, "total"))
+        total = paint.line(x, data.total, style.ink, width=1.2, dashes=(0, (4, 2)))
+        paint.entries.append((total, "total"))
     if (down < 0).any():
         axes.axhline(0, color=style.line, linewidth=0.8)
     for row in range(len(parts)):

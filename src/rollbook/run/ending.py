@@ -15,13 +15,12 @@ import weakref
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any
 
     from rollbook.run.open_run import OpenRun
 
 __all__ = ["forget", "status_of", "watch"]
 
-_open_runs: weakref.WeakSet[Any] = weakref.WeakSet()
+_open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
 _owner = 0
 

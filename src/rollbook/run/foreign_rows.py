@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Protocol
 
+    from rollbook.book.book import Book
     from rollbook.journal.writer import Writer
     from rollbook.run.open_run import OpenRun
 
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
         """What is asked of the run beside that."""
 
         @property
-        def book(self) -> Any: ...
+        def book(self) -> Book: ...
         def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
-        def on_finish(self, work: Any) -> Any: ...
+        def on_finish(self, work: Any) -> object: ...
 
 
 __all__ = ["ForeignRows"]
@@ -145,9 +146,9 @@ class ForeignRows:
 
     # -- rows into frames
 
-    def _sorted(self, batch: list[Any], table: str) -> tuple[list[_Group], int]:
+    def _sorted(self, batch: list[object], table: str) -> tuple[list[_Group], int]:
         """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
-        groups: dict[tuple[Any, ...], _Group] = {}
+        groups: dict[tuple[object, ...], _Group] = {}
         usable = 0
         for row in batch:
             try:
@@ -286,7 +287,7 @@ class _Group:
         self.table, self.scope, self.at = table, scope, at
         self.times: list[int] = []
         self.clocks: list[list[int]] = []
-        self.columns: dict[str, list[Any]] = {}
+        self.columns: dict[str, list[object]] = {}
 
     def add(self, moment: int, clocks: list[int], cells: Mapping[str, object]) -> None:
         """One row more; it has the keys of the others."""
@@ -296,7 +297,7 @@ class _Group:
             self.columns.setdefault(name, []).append(cell)
 
 
-def _each(rows: Any) -> Iterator[Any]:
+def _each(rows: Any) -> Iterator[object]:
     """The rows one by one, of an Arrow table, a reader of record batches, or anything that can be gone through."""
     if hasattr(rows, "to_batches") or hasattr(rows, "read_next_batch"):
         for batch in rows.to_batches() if hasattr(rows, "to_batches") else rows:
@@ -376,7 +377,7 @@ def _digest(groups: Iterable[_Group]) -> int:
     return crc
 
 
-def _packed(cells: list[Any]) -> Any:
+def _packed(cells: list[Any]) -> object:
     """A column as an array where it holds numbers of one kind that fit; else as it is."""
     import numpy as np
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rollbook.capture.checkpoints.saving import Checkpoint
     from rollbook.capture.samples.recorder import LoggedSamples
+    from rollbook.capture.store_dump import Store
     from rollbook.capture.timers import Timers
     from rollbook.journal.channel import Channel
     from rollbook.journal.writer import Writer
@@ -68,7 +69,7 @@ class Scope:
         writer: Writer = run.writer
         self.__dict__["log"] = writer.make_log(channel)  # stands before the method of that name, which describes it
         self._unusual = UnusualCalls(writer, channel)
-        self._store: Any = None
+        self._store: Store | None = None
         self._timers: Timers | None = None
 
     def log(
@@ -386,7 +387,7 @@ class Scope:
         common = {"scope": channel.scope, "at": channel.at, "clocks": list(channel.current)}
         self.run.writer.frame({"mark": mark, **common, "keys": full})
 
-    def _stored(self) -> Any:
+    def _stored(self) -> Store:
         if self._store is None:
             self._store = self.run.store_of(self._channel.scope, self._channel.at)
         return self._store

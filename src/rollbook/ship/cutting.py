@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +58,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
             return file.read(), str(new)
 
 
-def _told(part: Part, table: Any, column: str) -> object:
+def _told(part: Part, table: pa.Table, column: str) -> object:
     """A column of identity, which may stand in the description alone."""
     value = part.meta.get(column)
     if value is not None:

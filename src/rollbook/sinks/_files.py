@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from rollbook.foreign import is_foreign, tolerating
 
@@ -107,7 +106,7 @@ class FileSink:
                 end = start
         return 0
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         """A token that `_recall` can go back to."""
         return None
 

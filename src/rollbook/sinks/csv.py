@@ -82,7 +82,7 @@ class Csv(FileSink):
                 except csv.Error:  # not a table (any more): begin another part
                     parts[int(match["part"] or 1)] = ()
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return {group: dict(parts) for group, parts in self._parts.items()}, set(self._long)
 
     def _recall(self, token: Any) -> None:

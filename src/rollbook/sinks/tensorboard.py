@@ -84,7 +84,7 @@ class TensorBoard(FileSink):
     def _whole(self, path: Path, size: int) -> int:
         return whole_records(path, size)
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return self._path, self._attempt, self._beside
 
     def _recall(self, token: Any) -> None:
