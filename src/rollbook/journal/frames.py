@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import numpy
 
+    from rollbook.array_types import NDArray
+
 __all__ = ["RawArray", "decode", "encode"]
 
 ARRAY, BIG_INT = 1, 2
@@ -77,7 +79,7 @@ class RawArray:
 
         return numpy.frombuffer(self.data, dtype=numpy.dtype(self.dtype)).reshape(self.shape)
 
-    def flat(self) -> tuple[Any, ...]:
+    def flat(self) -> tuple[object, ...]:
         """All values in C order as Python numbers, without numpy. Times are their integers, complex values pairs."""
         import struct
 
@@ -88,7 +90,7 @@ class RawArray:
             return tuple(zip(parts[::2], parts[1::2], strict=True))
         return struct.unpack(f"<{len(self.data) // _ITEM_SIZES[kind]}{_STRUCT_CODES[kind]}", self.data)
 
-    def rows(self) -> list[Any]:
+    def rows(self) -> list[object]:
         """The items along the first axis: Python numbers for one axis, smaller RawArrays for more."""
         if len(self.shape) <= 1:
             return list(self.flat())
@@ -144,7 +146,7 @@ _cached: dict[str, Any] = {}
 
 
 def _encoder() -> Callable[[object], bytes]:
-    encoder: Callable[[Any], bytes] | None = _cached.get("encode")
+    encoder: Callable[[object], bytes] | None = _cached.get("encode")
     if encoder is None:
         import msgspec
 
@@ -152,8 +154,8 @@ def _encoder() -> Callable[[object], bytes]:
     return encoder
 
 
-def _decoder() -> Callable[[Any], Any]:
-    decoder: Callable[[Any], Any] | None = _cached.get("decode")
+def _decoder() -> Callable[[bytes | memoryview], Any]:
+    decoder: Callable[[bytes | memoryview], Any] | None = _cached.get("decode")
     if decoder is None:
         import msgspec
 
@@ -167,7 +169,7 @@ def _ext(code: int, data: bytes) -> object:
     return msgspec.msgpack.Ext(code, data)
 
 
-def _replace(value: object) -> Any:
+def _replace(value: object) -> object:
     """What msgspec writes instead of an object it does not know. Raises TypeError where only the slow way helps."""
     interface = getattr(value, "__array_interface__", None)
     if interface is not None and getattr(value, "shape", None) != ():
@@ -191,7 +193,7 @@ def _replace(value: object) -> Any:
     raise TypeError(f"objects of type {type(value).__qualname__}")
 
 
-def _item(value: Any) -> Any:
+def _item(value: Any) -> object:
     """The Python scalar of a numpy scalar, 0-d array or one-element tensor, or `value` itself."""
     plain = value.item()
     if type(plain) in (float, int, bool, str, bytes, complex):
@@ -203,7 +205,7 @@ def _item(value: Any) -> Any:
     return value
 
 
-def _host_array(value: object) -> Any:
+def _host_array(value: object) -> NDArray | None:
     """A numpy array of a tensor that lies in host memory, or None. Never waits for a device."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None or not hasattr(value, "__array__") or int(device()[0]) not in (1, 3):  # host, pinned host
@@ -284,7 +286,7 @@ def _clean_other(value: object, where: str, problems: list[str], above: tuple[in
     import collections.abc as abc
 
     if isinstance(value, abc.Mapping):
-        result: dict[Any, object] = {}
+        result: dict[object, object] = {}
         for name, item in value.items():
             key = _clean_key(name, where, problems)
             result[key] = _clean(item, f"{where}.{key}" if where else str(key), problems, above)

@@ -6,14 +6,10 @@ from rollbook.describe import histogram_of
 from rollbook.values import MAX_RAW_ARRAY, Histogram
 from rollbook.values.arrays import host_array
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["histogram_columns"]
 
 
-def histogram_columns(value: object) -> dict[str, Any]:
+def histogram_columns(value: object) -> dict[str, object]:
     """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
     if isinstance(value, Histogram):
         return _columns(value)
@@ -35,7 +31,7 @@ def histogram_columns(value: object) -> dict[str, Any]:
     return {**_columns(binned), "counts": [counts], "non_finite": [int(array.size - binned.count)]}
 
 
-def _columns(binned: Histogram) -> dict[str, Any]:
+def _columns(binned: Histogram) -> dict[str, object]:
     return {
         "edges": [list(binned.edges)],
         "counts": [list(binned.counts)],

@@ -29,7 +29,7 @@ from rollbook.tables import FORWARDED, timing_name
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, Protocol, TypeAlias
+    from typing import Protocol, TypeAlias
 
     from rollbook.protocols import Row
 
@@ -174,7 +174,7 @@ class JournalReader:
         What was sealed since the last poll is left out unless its writer has closed: something newer follows.
         """
         windows = self._windows(cursor)
-        newest: dict[tuple[Any, ...], tuple[int, Row]] = {}
+        newest: dict[tuple[object, ...], tuple[int, Row]] = {}
         for window in windows:
             window.newest(newest, self._sealed, sum_timings)
             window.reached(cursor, window.up_to)

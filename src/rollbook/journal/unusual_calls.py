@@ -37,11 +37,11 @@ class _Parts:
     __slots__ = ("arrays", "deferred", "device_arrays", "kinds", "numbers", "same_keys", "texts")
 
     def __init__(self) -> None:
-        self.numbers: dict[str, Any] = {}
-        self.deferred: dict[str, Any] = {}
+        self.numbers: dict[str, float | int | bool] = {}
+        self.deferred: dict[str, object] = {}
         self.texts: dict[str, str] = {}
         self.arrays: dict[str, Any] = {}
-        self.device_arrays: dict[str, Any] = {}
+        self.device_arrays: dict[str, object] = {}
         self.kinds: dict[str, Any] = {}
         self.same_keys = True  # the numbers stand in the row under the very keys of the call, all of them
 
@@ -55,7 +55,7 @@ class UnusualCalls:
         self._writer, self._channel = writer, channel
 
     def __call__(
-        self, values: Any, clocks: tuple[Any, ...], declared: Mapping[str, Any], more: tuple[object, ...] = ()
+        self, values: Any, clocks: tuple[object, ...], declared: Mapping[str, object], more: tuple[object, ...] = ()
     ) -> None:
         """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none.
 
@@ -88,7 +88,7 @@ class UnusualCalls:
             self._channel.current[names.index(name)] = value
         return True
 
-    def take_declared(self, declared: Mapping[str, object]) -> dict[str, Any]:
+    def take_declared(self, declared: Mapping[str, object]) -> dict[str, object]:
         """Set the clocks that were declared in init; returns what was no clock reading, as values `clock/<name>`."""
         refused: dict[str, object] = {}
         for name, value in declared.items():
@@ -108,7 +108,7 @@ class UnusualCalls:
             self._set_clock(index, name, value, refused)
         return refused
 
-    def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, Any]]:
+    def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, object]]:
         """All clocks of a row, after setting those that were given; and the refused readings as values."""
         refused: dict[str, object] = {}
         current = self._channel.current
@@ -119,7 +119,7 @@ class UnusualCalls:
             refused.update(self.take_declared(declared))
         return list(current), refused
 
-    def _set_clock(self, index: int, name: str, value: object, refused: dict[str, Any]) -> None:
+    def _set_clock(self, index: int, name: str, value: object, refused: dict[str, object]) -> None:
         if value is None:
             return
         reading = as_clock(value)
@@ -159,7 +159,7 @@ class UnusualCalls:
             self._row(values, parts, clocks)
         common = {"scope": channel.scope, "at": channel.at, "clocks": clocks}
         if parts.texts:
-            columns = {"key": list(parts.texts), "text": list(parts.texts.values())}
+            columns: dict[str, object] = {"key": list(parts.texts), "text": list(parts.texts.values())}
             writer.frame({"table": "text", **common, "n": len(parts.texts), "columns": columns})
         for key, array in parts.arrays.items():
             try:
@@ -327,7 +327,7 @@ class UnusualCalls:
             return False
         return True
 
-    def _stream_row(self, lane: Lane, stream: Stream, numbers: dict[str, Any], clocks: list[int]) -> int:
+    def _stream_row(self, lane: Lane, stream: Stream, numbers: dict[str, float | int | bool], clocks: list[int]) -> int:
         offset = stream.offset
         stream.offset = offset + stream.width
         seq = lane.seq = lane.seq + 1
@@ -335,7 +335,7 @@ class UnusualCalls:
         return seq
 
     def _rare_row(
-        self, lane: Lane, numbers: dict[str, Any], later: dict[str, Any], clocks: list[int]
+        self, lane: Lane, numbers: dict[str, float | int | bool], later: dict[str, object], clocks: list[int]
     ) -> tuple[Lane, int]:
         from rollbook.journal.frames import encode
 

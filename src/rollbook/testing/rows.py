@@ -10,6 +10,10 @@ from typing import Any
 from rollbook.protocols import Row, RunInfo, Sink
 from rollbook.values import Histogram, Image, Video
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.protocols import Value
+
 __all__ = [
     "CLOCKS",
     "EXTREMES",
@@ -44,7 +48,7 @@ HOSTILE = (
     "time",
     "x" * 400,
 )
-KINDS: tuple[Any, ...] = (
+KINDS: tuple[Value, ...] = (
     1.5,
     7,
     True,
@@ -53,7 +57,7 @@ KINDS: tuple[Any, ...] = (
     Image("media/frame.png", 2, 1),
     Video("media/film.mp4", 2, 1, 30, 15.0),
 )
-EXTREMES: tuple[Any, ...] = (
+EXTREMES: tuple[Value, ...] = (
     float("nan"),
     float("inf"),
     float("-inf"),
@@ -96,7 +100,7 @@ def training_rows(n: int, *, late_keys: int = 0) -> list[Row]:
     for i in range(n):
         clocks = {"env_step": 64 * i, "gradient_step": 4 * i}
         scope, mark = "", ""
-        values: dict[str, Any]
+        values: dict[str, Value]
         if i % 97 == 96:
             values, mark = {}, "dump"
         elif i % 50 == 49:
@@ -123,7 +127,7 @@ def fill(sink: Sink, folder: Path, batches: Sequence[Sequence[Row]]) -> None:
     sink.close()
 
 
-def row(seq: int, values: dict[str, Any], scope: str = "") -> Row:
+def row(seq: int, values: dict[str, Value], scope: str = "") -> Row:
     """A row at second and step `seq`."""
     return Row(START + seq, {"env_step": seq}, values, scope, "w1", 0, seq)
 

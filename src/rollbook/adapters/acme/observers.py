@@ -72,7 +72,7 @@ class EpisodeObserver:
             self._run.count("acme_episode", message=f"an episode could not be written ({type(err).__name__}: {err})")
         return {}
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> dict[str, object]:
         over = bool(self._last is not None and self._last.last())
         discounts = [value for _, value in _elements(self._last.discount)] if over else []
         terminated = over and all(value == 0.0 for value in discounts)

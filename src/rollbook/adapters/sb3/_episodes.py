@@ -8,19 +8,28 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Protocol, TypeAlias
 
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
+    from rollbook.array_types import NDArray
     from rollbook.run.scope import Scope
+
+    class KeepsReturns(Protocol):
+        """A `Monitor`, of Stable-Baselines3 or ours."""
+
+        episode_returns: list[float]
+
+    EpisodeColumns: TypeAlias = dict[str, Any]
+    """What `Scope.log_episode` takes of an episode that has ended."""
 
 __all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "watch_evaluation"]
 
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
 
-def find_monitors(env: object) -> list[Any]:
+def find_monitors(env: object) -> list[KeepsReturns | None]:
     """The `Monitor` of each sub-environment where it lives in this process, else None; [] where none can be seen."""
     while hasattr(env, "venv"):
         env = env.venv
@@ -84,7 +93,7 @@ class EpisodeTracker:
         now = clock()
         self._began = [now] * n
 
-    def step(self, rewards: Any, dones: Any, infos: object) -> list[dict[str, Any]]:
+    def step(self, rewards: NDArray, dones: NDArray, infos: object) -> list[EpisodeColumns]:
         """Take one step of all environments; the columns of each episode that ended with it, usually none."""
         if self._must_add:
             if self._original is not None:
@@ -94,7 +103,7 @@ class EpisodeTracker:
         ended = dones.tolist()
         return self._ended(ended, infos) if True in ended else []
 
-    def _ended(self, dones: list[bool], infos: Any) -> list[dict[str, Any]]:
+    def _ended(self, dones: list[bool], infos: Any) -> list[EpisodeColumns]:
         episodes, now = [], self._clock()
         for i, done in enumerate(dones):
             if not done:
@@ -111,7 +120,7 @@ class EpisodeTracker:
 
     def _episode(
         self, i: int, info: Mapping[str, object], reported: Mapping[str, Any], seconds: float
-    ) -> dict[str, Any]:
+    ) -> EpisodeColumns:
         columns = {str(key): _item(value) for key, value in reported.items() if key not in _OF_MONITOR}
         truncated = bool(info.get("TimeLimit.truncated", False))
         columns.update(
@@ -161,7 +170,7 @@ def _item(value: object) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
 
 
-def watch_evaluation(callback: BaseCallback, ended: Callable[[dict[str, Any]], None]) -> bool:
+def watch_evaluation(callback: BaseCallback, ended: Callable[[EpisodeColumns], None]) -> bool:
     """Have every episode of an `EvalCallback` told to `ended`, besides what the callback does.
 
     Uses the function it hands to `evaluate_policy`, which is called at each step. Returns whether that could be done.
@@ -170,7 +179,7 @@ def watch_evaluation(callback: BaseCallback, ended: Callable[[dict[str, Any]], N
     if original is None or getattr(original, "rollbook", False):
         return False
 
-    def each_step(local: dict[str, Any], outer: dict[str, Any]) -> None:
+    def each_step(local: dict[str, Any], outer: dict[str, object]) -> None:
         original(local, outer)
         info = local.get("info") or {}
         monitored = bool(local.get("is_monitor_wrapped", False))

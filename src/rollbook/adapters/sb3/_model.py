@@ -36,7 +36,7 @@ def is_on_policy(model: object) -> bool:
     return hasattr(model, "rollout_buffer") and not hasattr(model, "replay_buffer")
 
 
-def describe(model: object) -> dict[str, Any]:
+def describe(model: object) -> dict[str, object]:
     """The configuration of an algorithm: its class, environment, seed and every argument of its constructor.
 
     Schedules stand with their value at the start of training; arguments without a plain form as text.

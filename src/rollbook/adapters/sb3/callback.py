@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.vec_env import VecEnv
 
+    from rollbook.adapters.sb3._episodes import EpisodeColumns
     from rollbook.run.scope import Scope
 
 _host.require("RollbookCallback")
@@ -256,13 +257,13 @@ class RollbookCallback(_Base):
 
     # -- episodes
 
-    def _keep_episodes(self, ended: list[dict[str, Any]]) -> None:
+    def _keep_episodes(self, ended: list[EpisodeColumns]) -> None:
         for columns in ended:
             self._episodes += 1
             if not any(self._recorded_inside[columns["env_index"] :][:1]):
                 self._log_episode(self._train, columns)
 
-    def _log_episode(self, scope: Scope, columns: dict[str, Any]) -> None:
+    def _log_episode(self, scope: Scope, columns: EpisodeColumns) -> None:
         native = self.num_timesteps
         clocks = {"env_step": native + self._offset, "step": native, "policy_version": self._updates}
         scope.log_episode(**columns, episode=self._episodes, **clocks)
@@ -302,7 +303,7 @@ class RollbookCallback(_Base):
             watch_evaluation(callback, partial(self._keep_evaluated, test, inside or []))
             self._best_seen[id(callback)] = float(callback.best_mean_reward)
 
-    def _keep_evaluated(self, scope: Scope, recorded_inside: list[bool], columns: dict[str, Any]) -> None:
+    def _keep_evaluated(self, scope: Scope, recorded_inside: list[bool], columns: EpisodeColumns) -> None:
         if not any(recorded_inside[columns["env_index"] :][:1]):
             self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
         self._count.guard("evaluation", "noting the best model", self._note_best_models)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from rollbook.adapters.sb3._host import HParam
+
 if TYPE_CHECKING or _host.VERSION is None:
     _Base = KVWriter
 else:
@@ -78,7 +80,7 @@ class TensorBoardOutputFormat(_Base):
             if array.size and array.dtype.kind in "biuf":
                 writer.add_histogram(key, array, step)
 
-    def _hparams(self, value: Any) -> None:
+    def _hparams(self, value: HParam) -> None:
         """Into this run's own file: `add_hparams` would begin another run beside it."""
         if type(self.writer).__module__.startswith("tensorboardX"):  # its messages are classes of its own
             self.writer.add_hparams(value.hparam_dict, value.metric_dict, name=".")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    import pandas as pd
+
     from rollbook.book.book import Book
     from rollbook.run.scope import Scope
 
@@ -142,7 +144,7 @@ class Monitor(_Base):
         else:  # its own file would be opened as soon as it is named
             super().__init__(env, None, allow_early_resets, tuple(reset_keywords), tuple(info_keywords))
         self.t_start = time.time()
-        self.results_writer: Any = None
+        self.results_writer: ResultsWriter | None = None
         if filename is not None:
             spec = getattr(env, "spec", None)
             about = {"t_start": self.t_start, "env_id": str(spec.id if spec is not None else None)}
@@ -157,7 +159,7 @@ class Monitor(_Base):
         self.episode_lengths: list[int] = []
         self.episode_times: list[float] = []
         self.total_steps = 0
-        self.current_reset_info: dict[str, Any] = {}
+        self.current_reset_info: dict[str, object] = {}
         self._return, self._length = 0.0, 0
 
     def reset(self, **kwargs: Any) -> Any:
@@ -208,7 +210,7 @@ class Monitor(_Base):
         """When every finished episode ended, in seconds since t_start."""
         return self.episode_times
 
-    def _ended(self, info: Mapping[str, object]) -> dict[str, Any]:
+    def _ended(self, info: Mapping[str, object]) -> dict[str, object]:
         self.needs_reset = True
         seconds = time.time() - self.t_start
         record: dict[str, object] = {"r": round(self._return, 6), "l": self._length, "t": round(seconds, 6)}
@@ -260,7 +262,7 @@ def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["time"])
 
 
-def load_results(path: str | os.PathLike[str]) -> Any:
+def load_results(path: str | os.PathLike[str]) -> pd.DataFrame:
     """All Monitor files of a folder as one pandas DataFrame: index, r, l, t and further columns, ordered by t.
 
     Raises:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    from rollbook.array_types import NDArray
+
 __all__ = ["EventWriter", "FileWriter", "number_of"]
 
 _WHY = "writing event files"
@@ -56,7 +60,7 @@ class FileWriter:
         """The folder."""
         return self._arguments[0]
 
-    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
+    def add_event(self, event: Event, step: Any = None, walltime: float | None = None) -> None:
         """Append an event, at this moment (or at `walltime`) and, if one is given, at this step."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
@@ -161,7 +165,7 @@ class EventWriter:
     def add_scalars(
         self,
         main_tag: str,
-        tag_scalar_dict: Mapping[str, object],
+        tag_scalar_dict: Mapping[str, Any],
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
@@ -306,7 +310,7 @@ class EventWriter:
         metric_dict: Mapping[str, Any],
         hparam_domain_discrete: Mapping[str, Any] | None = None,
         run_name: str | None = None,
-        global_step: Any = None,
+        global_step: object = None,
     ) -> None:
         """Hyper-parameters and what they led to, in a folder of their own as the HPARAMS page wants it."""
         where = os.path.normpath(os.path.join(self.log_dir, run_name or str(time.time())))
@@ -361,7 +365,7 @@ class EventWriter:
         vertices: object,
         colors: object = None,
         faces: object = None,
-        config_dict: Mapping[str, object] | None = None,
+        config_dict: Mapping[str, Any] | None = None,
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
@@ -450,14 +454,14 @@ class EventWriter:
     def _add(self, value: object, step: object, walltime: float | None, where: str | None = None) -> None:
         self._event([value], step, walltime, where)
 
-    def _event(self, values: Sequence[Any], step: Any, walltime: float | None, where: str | None = None) -> None:
+    def _event(self, values: Sequence[object], step: Any, walltime: float | None, where: str | None = None) -> None:
         moment = time.time() if walltime is None else walltime
         self._file(where or self.log_dir).event_writer.add_event(self.messages.event(moment, step, values))
 
     def _picture(
         self,
         tag: str,
-        frames: Sequence[Any],
+        frames: Sequence[NDArray],
         step: object,
         walltime: float | None,
         fps: float = 4,

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from rollbook.values.scalars import parsed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["read_table"]
 
 
-def read_table(text: str) -> dict[str, Any]:
+def read_table(text: str) -> dict[str, object]:
     """The parameters of a Markdown table `|param|value|`; {} for any other text."""
     lines = [line.strip() for line in str(text).splitlines()]
     if len(lines) < 3 or lines[0].replace(" ", "") != "|param|value|":

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
     from rollbook.array_types import NDArray
     from rollbook.tensorboard_events import Messages
 
@@ -37,7 +39,7 @@ def hparams(
     parameters: Mapping[str, object],
     metrics: Mapping[str, object],
     domains: Mapping[str, Sequence[object]] | None = None,
-) -> list[Any]:
+) -> list[Summary.Value]:
     """The three summaries of the HPARAMS page: which parameters and metrics there are, these values, and a good end.
 
     Args:
@@ -127,7 +129,7 @@ def precision_recall(
     reached = np.floor(host_array(predictions) * (thresholds - 1)).astype(np.int32)
     weight = 1.0 if weights is None else host_array(weights)
 
-    def at_least(kind_of_case: NDArray) -> Any:
+    def at_least(kind_of_case: NDArray) -> NDArray:
         """How much of one kind lies at each threshold or above it."""
         counts, _ = np.histogram(reached, thresholds, (0, thresholds - 1), weights=kind_of_case * weight)
         return counts[::-1].cumsum()[::-1]
@@ -158,7 +160,7 @@ def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int 
 
 def mesh(
     messages: Messages, tag: str, vertices: object, colors: object = None, faces: object = None, config: object = None
-) -> list[Any]:
+) -> list[Summary.Value]:
     """A mesh or a cloud of points: a summary for each of vertices, faces and colours.
 
     Args:
@@ -181,7 +183,7 @@ def mesh(
     return summaries
 
 
-def custom_scalars(messages: Messages, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Any:
+def custom_scalars(messages: Messages, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Summary.Value:
     """The layout of the page CUSTOM SCALARS.
 
     Args:
@@ -227,7 +229,7 @@ _FIELDS = {
 }
 
 
-def tensor(messages: Messages, tag: str, values: object) -> Any:
+def tensor(messages: Messages, tag: str, values: object) -> Summary.Value:
     """A tensor with all of its elements.
 
     Raises:

@@ -116,7 +116,7 @@ class SummaryWriter:
         """
         if self._defaults is not None:
             global_step, walltime = self._place(global_step, walltime)
-        book = self._book
+        book: Any = self._book
         if book is not None and not self._closed:
             if walltime is None:
                 book.log({tag: scalar_value}, **self._at(global_step))
@@ -234,7 +234,7 @@ class SummaryWriter:
     def add_image(
         self,
         tag: str,
-        img_tensor: object,
+        img_tensor: Any,
         global_step: object = None,
         walltime: float | None = None,
         dataformats: str = "CHW",
@@ -263,11 +263,11 @@ class SummaryWriter:
         self,
         tag: str,
         img_tensor: Any,
-        box_tensor: Any,
+        box_tensor: object,
         global_step: object = None,
         walltime: float | None = None,
         rescale: Any = 1,
-        dataformats: Any = "CHW",
+        dataformats: str = "CHW",
         labels: Sequence[str] | str | None = None,
     ) -> None:
         """A picture with red boxes, [n, 4]: left, top, right, bottom.
@@ -519,7 +519,7 @@ class SummaryWriter:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(points, file)
 
-    def _figure(self, key: str, figure: Any, step: Any, book: Any) -> None:
+    def _figure(self, key: str, figure: object, step: object, book: Scope) -> None:
         book.log_figure(key, figure, **self._at(step))
 
     def _at(self, step: object) -> dict[str, Any]:
@@ -539,7 +539,7 @@ class SummaryWriter:
         )
 
     def _keep(self, verb: str, work: Callable[[Any], object]) -> None:
-        book = self._book
+        book: Any = self._book
         if book is None:
             return
         if self._closed:

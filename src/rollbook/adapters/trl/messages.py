@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 __all__ = ["text_of"]
 
 
@@ -26,7 +22,7 @@ def text_of(value: object) -> str:
     return "\n".join(_line(message) for message in value)
 
 
-def _line(message: dict[str, Any]) -> str:
+def _line(message: dict[str, object]) -> str:
     calls = message.get("tool_calls")
     said = _content(message.get("content"))
     if calls:

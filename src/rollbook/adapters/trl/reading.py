@@ -6,14 +6,16 @@ from rollbook.errors import UnknownKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    import pyarrow as pa
 
     from rollbook.book.book import Book
 
 __all__ = ["completions"]
 
 
-def completions(book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None) -> Any:
+def completions(
+    book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None
+) -> pa.Table:
     """One row per completion: what `samples` holds, its `item` named `completion`, and the advantage beside it.
 
     Args:
@@ -31,7 +33,7 @@ def completions(book: Book, where: str | None = None, order_by: str | None = Non
     samples = samples.rename_columns(names)
     if "generation" in names:
         samples = samples.filter(samples["generation"].is_valid())  # other samples of the run stay out
-    known: dict[Any, float] = {}
+    known: dict[str, float] = {}
     try:
         table = book.table("advantages")
         known = dict(zip(table["sample_id"].to_pylist(), table["advantage"].to_pylist(), strict=True))

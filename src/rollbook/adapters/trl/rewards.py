@@ -221,7 +221,7 @@ class _Gathering:
 
         kwargs["log_extra"] = log_extra_and_keep
 
-    def answered(self, batch: Batch | None, name: str, rewards: Any) -> Any:
+    def answered(self, batch: Batch | None, name: str, rewards: Iterable[object]) -> Iterable[object]:
         """Take the rewards of one function; the last one makes the batch complete. Returns the rewards."""
         if batch is None or self._count is None:
             return rewards

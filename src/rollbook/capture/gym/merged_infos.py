@@ -31,7 +31,7 @@ def tells(infos: Any, settings: EpisodeSettings) -> bool:
     )
 
 
-def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, Any]:
+def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, object]:
     """The info of sub-environment `i`.
 
     Args:

@@ -23,6 +23,8 @@ from rollbook.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rollbook.array_types import NDArray
     from rollbook.protocols import Recorder
 
@@ -122,7 +124,9 @@ class RecordVectorEpisodes(VectorWrapper):
             self._group.shared.write(self._recorder.clocks_now())
             self._group.shared.write_counts(self._settings.counted_env_step, self._settings.begun)
 
-    def _note_reset(self, obs: Any, seed: Any, options: object, mask: NDArray | None) -> None:
+    def _note_reset(
+        self, obs: object, seed: int | Sequence[int | None] | None, options: object, mask: NDArray | None
+    ) -> None:
         which = range(self._n) if mask is None else numpy.flatnonzero(mask).tolist()
         for i in which:
             if not self._inner:
@@ -136,7 +140,7 @@ class RecordVectorEpisodes(VectorWrapper):
         for i in which:
             self._begin(i, each, None if seeds is None else seeds[i], options)
 
-    def _note_step(self, result: tuple[Any, Any, Any, Any, Any], actions: object) -> None:
+    def _note_step(self, result: tuple[Any, ...], actions: object) -> None:
         obs, rewards, terminations, truncations, infos = result
         rewards = numpy.asarray(rewards, dtype=numpy.float64)
         over = numpy.logical_or(terminations, truncations)

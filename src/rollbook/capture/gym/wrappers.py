@@ -11,6 +11,8 @@ from rollbook.errors import LoggingFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
+
     from rollbook.capture.episodes.recorder import EpisodeSettings
 
 __all__ = ["comparable", "describe_env", "has_autoreset", "reporter"]
@@ -65,7 +67,7 @@ def _names_episode(constants: tuple[object, ...]) -> bool:
     return any(each == "episode" or (isinstance(each, tuple) and _names_episode(each)) for each in constants)
 
 
-def _stores(code: Any) -> bool:
+def _stores(code: CodeType) -> bool:
     from dis import get_instructions
 
     stores = ("STORE_SUBSCR", "BUILD_MAP", "BUILD_CONST_KEY_MAP")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from rollbook.array_types import NDArray
     from rollbook.values.walk import Place
 
 __all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
@@ -55,7 +56,7 @@ def plain(config: object) -> tuple[dict[str, Any], list[str]]:
     return _walked(config, _Configured(json=True))
 
 
-def literal(config: object) -> tuple[dict[object, object], list[str]]:
+def literal(config: object) -> tuple[dict[Any, object], list[str]]:
     """The same as data that Python source can hold: tuples, sets, bytes, complex numbers and keys stay as they are."""
     return _walked(config, _Configured(json=False))
 
@@ -142,7 +143,7 @@ class _Configured(Walk):
             return hex(value)
         return repr(value) if self._json and type(value) is bytes else value
 
-    def key(self, name: object) -> Any:
+    def key(self, name: object) -> object:
         if isinstance(name, str):
             return str.__str__(name)
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
@@ -156,8 +157,10 @@ class _Configured(Walk):
             return _short_repr(name)
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
-    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> dict[Any, Any]:
-        data: dict[Any, object] = {}
+    def mapping(
+        self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]
+    ) -> dict[object, object]:
+        data: dict[object, object] = {}
         names: set[str] = set()
         for name, inner in parts:
             key = self.key(name)
@@ -168,14 +171,14 @@ class _Configured(Walk):
             data[key] = _without_secret(key, self.value(inner, (place, key), above))
         return data
 
-    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> object:
         plain_items = super().sequence(items, place, above)
         return tuple(plain_items) if isinstance(items, tuple) else plain_items
 
     def again(self, value: object, place: Place, above: tuple[int, ...]) -> str:
         return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
 
-    def other(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def other(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         self._left -= 1
         if self._left < 0:
             return self.refused(value, place)
@@ -208,7 +211,7 @@ class _Configured(Walk):
             return self.sequence(value, place, above)
         return self.rest(value, place, above)
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
         kind = type(value)
         if hasattr(value, "__fspath__"):
             return os.fsdecode(value)
@@ -232,7 +235,7 @@ class _Configured(Walk):
                 return self.mapping(parts, place, above)
         return self.refused(value, place)
 
-    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
         size = 1
         for length in array.shape:
             size *= int(length)
@@ -330,7 +333,7 @@ def _atom(value: object) -> str:
     return repr(value)
 
 
-def _parts(value: object) -> tuple[str, list[tuple[str, Any]], str] | None:
+def _parts(value: object) -> tuple[str, list[tuple[str, object]], str] | None:
     """Opening, (text before the value, value) per item, closing; None for what has no items."""
     if isinstance(value, dict):
         return "{", [(f"{_inline(key)}: ", inner) for key, inner in value.items()], "}"

@@ -15,7 +15,6 @@ from rollbook.capture.origin.secrets import hidden, is_secret_name, without_secr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
 __all__ = ["ENVIRONMENT", "collect", "command_line", "gpus", "packages"]
 
@@ -41,7 +40,7 @@ def collect(
     environ: Mapping[str, str] | None = None,
     seeds: Mapping[str, object] | None = None,
     git_seconds: float = 5.0,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Everything at once, as plain JSON data.
 
     Args:
@@ -58,7 +57,7 @@ def collect(
     command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
     origin: dict[str, object] = {}
     problems: dict[str, str] = {}
-    parts: dict[str, Callable[[], Any]] = {
+    parts: dict[str, Callable[[], object]] = {
         "host": _host,
         "platform": _platform,
         "python": lambda: sys.version.split()[0],
