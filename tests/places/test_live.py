@@ -264,3 +264,64 @@ def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
 def test_pushing_nowhere_says_what_to_write(tmp_path):
     with pytest.raises(errors.NotARun, match="rollbook push RUN URL"):
         push(recorded(tmp_path / "runs", rows=5))
+
+
+class Clock:
+    """Time in the test's hands, in place of a module's."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def __getattr__(self, name):
+        return getattr(time, name)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5.0, 45.0, 300.0])
+def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one_that_ended_is(
+    tmp_path, store, monkeypatch, seconds
+):
+    """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end."""
+    from rollbook.keeper.shipping import IDLE_SECONDS, Shipping
+    from rollbook.runs import remote
+    from rollbook.ship import folder as shipping
+    from rollbook.storage import status
+
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
+    run.log({"train/return": 1.0}, env_step=1)
+    run.write_about()
+    clock = Clock()
+    for module in (status, remote, shipping):
+        monkeypatch.setattr(module, "time", clock)
+    for module in (status, remote):
+        monkeypatch.setattr(module, "is_alive", lambda _: None, raising=False)  # it is on another host
+    beat = run.folder / "data" / "keeper" / "heartbeat"
+    plain = shipping._Shipment._ship
+
+    def statuses():
+        views.forget()
+        return rollbook.open(store).one().status, rollbook.open(store).rows()[0]["status"]
+
+    def slowly(shipment, place):
+        clock.now += seconds
+        if shipment.before.get("known"):
+            assert statuses() == ("running", "running")  # just before this manifest comes
+        plain(shipment, place)
+
+    monkeypatch.setattr(shipping._Shipment, "_ship", slowly)
+    (option,) = Shipping.options
+    for _ in range(4):
+        beat.write_text("{}")
+        os.utime(beat, (clock.now - 15, clock.now - 15))  # a silent writer is seen every fifteen seconds
+        push(run.folder, final=False, every=float(option.removeprefix("--every=")))
+        assert statuses() == ("running", "running")
+        clock.now += IDLE_SECONDS
+    clock.now += seconds + 59
+    assert statuses() == ("running", "running")
+    clock.now += 2
+    assert statuses() == ("stale", "stale")
+    run.finish()

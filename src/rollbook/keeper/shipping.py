@@ -22,7 +22,8 @@ SHIP_SECONDS = 20.0
 away)."""
 
 IDLE_SECONDS = 40.0
-"""How often where no row came since: a reader calls a run stale of which it heard nothing for a minute."""
+"""How often where no row came since. Each manifest says by when the next one is due; a reader calls a run stale whose
+next one is a minute late."""
 
 _LOOK_SECONDS = 5.0
 _SLOW_SECONDS = 600.0
@@ -38,6 +39,7 @@ class Shipping(Child):
 
     module, cause, work = "rollbook.ship.folder", "ship", "shipping"
     longest_pause = 60.0
+    options = (f"--every={IDLE_SECONDS:g}",)
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.catalogue import fields_of, read_catalogue
-from rollbook.storage.places.commit import Commits
+from rollbook.storage.places.commit import Commits, promised_until
 from rollbook.storage.places.opening import PAGE, open_place
 from rollbook.storage.places.steps import Away, Missing, Unknown
 from rollbook.storage.places.views import address_of, folders_of
@@ -105,15 +105,14 @@ def _row(folder: str, fields: dict[str, object]) -> dict[str, Any]:
 
 
 def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
-    """Runs that say they are running and of which nothing was heard for a minute."""
+    """Runs that say they are running and whose next shipment is a minute late."""
     for row in [row for row in rows if row["status"] == "running"][:_MOST_LOOKED_AT]:
         run = address_of(str(row["path"]))[1]
         try:
             manifests = perform(Commits(f"{run}/", "").origins(), place)
         except (Damaged, NewerFormat):  # opening it says so
             continue
-        heard = [version.about.get(name) for version in manifests.values() for name in ("heard", "written")]
-        last = max((float(moment) for moment in heard if isinstance(moment, (int, float))), default=0.0)
+        last = max((promised_until(version.about) for version in manifests.values()), default=0.0)
         if time.time() - max(last, float(row.get("created") or 0.0)) > STALE_SECONDS:
             row["status"] = "stale"
 

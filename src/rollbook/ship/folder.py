@@ -1,6 +1,6 @@
 """Shipping one run's folder to its place: what the keeper's child does, and `rollbook push`.
 
-    python -m rollbook.ship.folder RUN [--final]
+    python -m rollbook.ship.folder RUN [--every=SECONDS] [--final]
 
 Safe to interrupt at any point and harmless to repeat: what is shipped is read from the store. How far it is stands in
 data/keeper/shipped.json, for people and for `finish()`.
@@ -61,6 +61,7 @@ def push(
     final: bool = True,
     patience: float = 40.0,
     anew: bool = False,
+    every: float | None = None,
 ) -> Report:
     """Bring what a run's folder holds into its place, as far as it is not there.
 
@@ -71,6 +72,7 @@ def push(
       patience: seconds that a call is tried again for, and that another process that ships the folder is waited for;
         if it is not final, that process does it.
       anew: also where the run was removed from its place.
+      every: after so many seconds at most the next shipment begins: readers are told when to expect it.
     Raises:
       PlaceError: the place cannot be used, or gives no answer. RunExists: another run of that name lies there.
       NotARun: the folder is no run, or nothing says where to ship it.
@@ -95,7 +97,7 @@ def push(
             if time.monotonic() >= until:
                 raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
-        shipment = _Shipment(folder, origin, final, patience)
+        shipment = _Shipment(folder, origin, final, patience, every)
         if anew:
             shipment.before.pop("known", None)
         return shipment.run()
@@ -106,9 +108,10 @@ def push(
 class _Shipment:
     """One go. Whatever happens, shipped.json says how far things are."""
 
-    def __init__(self, folder: str, origin: Origin, final: bool, patience: float) -> None:
+    def __init__(self, folder: str, origin: Origin, final: bool, patience: float, every: float | None = None) -> None:
         self.folder, self.origin, self.final = folder, origin, final
-        self.patience = patience
+        self.patience, self.every = patience, every
+        self.clock_began = time.monotonic()
         self.state_path = os.path.join(folder, "data", "keeper", "shipped.json")
         self.before = read_json(self.state_path)
         self.snapshots = Snapshots(folder, final=final)
@@ -186,13 +189,18 @@ class _Shipment:
     def _facts(self, heard: float) -> dict[str, object]:
         from rollbook.journal.liveness import host_name
 
-        return {
+        written = time.time()
+        facts: dict[str, object] = {
             "origin": self.origin.id,
             "home": self.origin.home,
             "host": host_name(),
-            "written": time.time(),
+            "written": written,
             "heard": heard,
         }
+        if self.every is not None:  # the next one may take as long as this one, or the one before
+            took = max(time.monotonic() - self.clock_began, float(self.before.get("took") or 0.0))
+            facts["due"] = written + self.every + took
+        return facts
 
     def _heard(self) -> float:
         try:
@@ -239,6 +247,7 @@ class _Shipment:
         state: dict[str, object] = {
             **{name: self.before[name] for name in ("known", "heard", "garbage", "swept") if name in self.before},
             "time": began,
+            "took": time.monotonic() - self.clock_began,
             "done": not words,
             "failures": int(self.before.get("failures") or 0) + 1 if words else 0,
             "words": words,
@@ -282,8 +291,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     options = [argument for argument in given if argument.startswith("--")]
     (run,) = (argument for argument in given if not argument.startswith("--"))
+    every = next((float(option[8:]) for option in options if option.startswith("--every=")), None)
+    final = "--final" in options
     try:
-        push(run, final="--final" in options)
+        push(run, final=final, every=None if final else every)
     except PlaceAway as err:
         sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {err}\n")
         return 75

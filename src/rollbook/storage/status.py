@@ -14,7 +14,8 @@ from rollbook.journal.liveness import is_alive
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
 
 STALE_SECONDS = 60.0
-"""A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this."""
+"""A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this; in a place,
+when the next shipment is late by so much."""
 
 
 def derived(run: str, about: Mapping[str, object]) -> str:
@@ -54,7 +55,7 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
 
 
 def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
-    """Seconds since anything was heard of the run."""
+    """Seconds since anything was heard of the run; in a place, since more of it was due."""
     heard = 0.0
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
         with tolerating(OSError):

@@ -36,7 +36,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-__all__ = ["Commits", "Gone", "Local", "LocalFile", "Manifest", "Named", "NotShipped", "Shipped", "plan"]
+__all__ = [
+    "Commits",
+    "Gone",
+    "Local",
+    "LocalFile",
+    "Manifest",
+    "Named",
+    "NotShipped",
+    "Shipped",
+    "plan",
+    "promised_until",
+]
 
 FORMAT = 1
 _MOST_TRIES = 12
@@ -93,13 +104,24 @@ class LocalFile(NamedTuple):
     cut: Callable[[tuple[Cover, ...]], LocalFile] | None = None
 
 
+def promised_until(about: Mapping[str, object], *more: str) -> float:
+    """Until when a run counts as heard of, by what a manifest tells: its rows came then, or more of it is due then.
+
+    Args:
+      more: further moments of the manifest that count.
+    """
+    moments = [about.get(name) for name in ("heard", "due", *more)]
+    return max((float(moment) for moment in moments if isinstance(moment, (int, float))), default=0.0)
+
+
 class Manifest(NamedTuple):
     """What an origin has shipped.
 
     Attributes:
       epoch: raised by each sweep; begins at a random number.
       files: path in the run's folder -> where it lies.
-      about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin.
+      about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin: heard, when a row
+        came or a writer was seen last; due, when the next manifest comes at the latest if all is well.
     """
 
     epoch: int

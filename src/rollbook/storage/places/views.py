@@ -24,7 +24,7 @@ from rollbook.errors import Damaged, NotARun, PlaceAway, RollbookError
 from rollbook.files import read_json, write_json
 from rollbook.remote import check_remote
 from rollbook.storage.layout import PartName
-from rollbook.storage.places.commit import Commits, Manifest, NotShipped
+from rollbook.storage.places.commit import Commits, Manifest, NotShipped, promised_until
 from rollbook.storage.places.opening import open_place
 from rollbook.storage.places.place import Place, perform
 from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
@@ -191,8 +191,7 @@ class _View:
             )
         before = self.index().get("files") or {}
         files: dict[str, list[Any]] = {path: list(entry) for path, entry in laid_out(manifests).items()}
-        heard = [m.about.get("heard") for m in manifests.values()]
-        seen = max((float(each) for each in heard if isinstance(each, (int, float))), default=0.0)
+        seen = max((promised_until(m.about) for m in manifests.values()), default=0.0)
         new = {path: entry for path, entry in files.items() if before.get(path) != entry or not self._has(path)}
         self._fetch_small(place, new, files)
         for path, entry in new.items():
@@ -204,7 +203,7 @@ class _View:
         beat = os.path.join(self.folder, "data", "keeper", "heartbeat")
         if not os.path.exists(beat):
             self._write("data/keeper/heartbeat", b"{}")
-        seen = seen or _created(page)  # when anything was heard of it last: what a reader here did is no sign of life
+        seen = seen or _created(page)  # what a reader here did is no sign of life
         for name in (beat, os.path.join(self.folder, "run.json")):
             os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
