@@ -8,12 +8,12 @@ from rollbook.errors import MissingExtra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from types import ModuleType
 
 __all__ = ["installed", "need"]
 
 
-def need(module: str, *, extra: str, why: str, also: str = "") -> Any:
+def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
     """The module, or the exact line that installs it.
 
     Args:

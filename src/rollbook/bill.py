@@ -10,7 +10,9 @@ from rollbook.foreign import is_foreign
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 __all__ = ["Bill"]
 
@@ -107,7 +109,7 @@ class Bill:
         if held:
             raise held[0]
 
-    def guard(self, cause: str, what: str, work: Callable[..., object], *arguments: object) -> Any:
+    def guard(self, cause: str, what: str, work: Callable[..., T], *arguments: object) -> T | None:
         """Do `work` and return its result; what it raises is counted under `cause` and said once ("<what> failed: …").
 
         Raises:

@@ -174,7 +174,7 @@ class Messages:
 
     def distribution(
         self, tag: str, numbers: NDArray, bins: Any = "tensorflow", max_bins: int | None = None
-    ) -> Summary.Value:
+    ) -> Summary.Value | None:
         """The distribution of an array's numbers, binned; NaN and infinities are left out.
 
         Args:

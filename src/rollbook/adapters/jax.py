@@ -27,6 +27,7 @@ from rollbook.values import flatten
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from types import ModuleType
     from typing import Any
 
 __all__ = ["SUPPORTED", "flush", "log"]
@@ -37,7 +38,7 @@ SUPPORTED = ">=0.4.31,<1"
 _Named = tuple[str, str]  # ("value" or "clock", its name)
 
 
-def log(target: Any, values: Mapping[str, Any], *, ordered: bool = True, **clocks: Any) -> None:
+def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **clocks: Any) -> None:
     """Append one row each time the computation comes by here.
 
     Outside of any transformation this is `target.log(values, **clocks)`. The first call waits, from then on, in the
@@ -79,14 +80,15 @@ def flush() -> None:
 
 
 @lru_cache(maxsize=1)
-def _jax() -> Any:
+def _jax() -> ModuleType:
     _versions.require("jax", SUPPORTED, extra="jax", why="rollbook.adapters.jax")
     import jax
 
-    return jax
+    loaded: ModuleType = jax
+    return loaded
 
 
-def _is_eager(jax: Any) -> bool:
+def _is_eager(jax: ModuleType) -> bool:
     """Whether no transformation is under way. Where JAX does not say, assume that one is: that is right, and slower."""
     clean = getattr(jax.core, "trace_state_clean", None)
     return bool(clean()) if clean is not None else False
@@ -143,8 +145,8 @@ def _report(target: object, err: Exception) -> None:
 
 
 def _sorted(
-    leaves: list[tuple[_Named, Any]], count: Bill
-) -> tuple[tuple[tuple[_Named, Any], ...], tuple[tuple[_Named, ...] | _Named, ...], list[Any]]:
+    leaves: list[tuple[_Named, object]], count: Bill
+) -> tuple[tuple[tuple[_Named, object], ...], tuple[tuple[_Named, ...] | _Named, ...], list[object]]:
     """(what is known while tracing, the names of each operand, the operands).
 
     Numbers of one type travel together as one vector: each operand costs a transfer of its own.
@@ -152,10 +154,10 @@ def _sorted(
     import numpy as np
     from jax import numpy as jnp
 
-    static: list[tuple[_Named, Any]] = []
+    static: list[tuple[_Named, object]] = []
     vectors: dict[str, tuple[list[_Named], list[Any]]] = {}
     groups: list[tuple[_Named, ...] | _Named] = []
-    operands: list[Any] = []
+    operands: list[object] = []
     for named, value in leaves:
         if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
             value = value.item()
@@ -203,7 +205,7 @@ def _as_array(named: _Named, value: Any, count: Bill) -> Any:
         return None
 
 
-def _emit(arrived: _Arrived, ordered: bool, operands: list[Any]) -> None:
+def _emit(arrived: _Arrived, ordered: bool, operands: list[object]) -> None:
     """Let the computation call `arrived` with its operands, also where it is differentiated.
 
     `io_callback` is what JAX promises to run; but of a loop that is differentiated it leaves the callbacks out without
@@ -226,7 +228,7 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[Any]) -> None:
     emit(*operands)
 
 
-def _not_mapped(operands: Iterable[object]) -> list[Any]:
+def _not_mapped(operands: Iterable[object]) -> list[object]:
     """The operands as they are. Mapped by `jax.vmap`, however far outside, it raises."""
     unmapped = tuple(operands)
     return list(_guard()(*unmapped)) if unmapped else []
@@ -237,7 +239,7 @@ def _guard() -> Any:
     from jax.custom_batching import custom_vmap
 
     @custom_vmap  # type: ignore[untyped-decorator, unused-ignore]
-    def guard(*operands: object) -> tuple[Any, ...]:
+    def guard(*operands: object) -> tuple[object, ...]:
         return operands
 
     @guard.def_vmap  # type: ignore[untyped-decorator, unused-ignore]
@@ -252,7 +254,7 @@ def _guard() -> Any:
     return guard
 
 
-_waited_for: weakref.WeakSet[Any] = weakref.WeakSet()
+_waited_for: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def _wait_at_end(target: object) -> None:

@@ -17,6 +17,10 @@ from rollbook._optional import need
 from rollbook.book.scan import Scan, literal, quoted
 from rollbook.errors import BadInput, Damaged, did_you_mean
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 __all__ = ["Database", "named_tables", "one_condition", "one_order", "unique_samples"]
 
 _TRIES = 20
@@ -136,7 +140,7 @@ class Database:
         with _said_plainly(need("duckdb", extra="sql", why="sql()")):
             return convert()
 
-    def _connection(self, duckdb: Any, unlocked: bool) -> Any:
+    def _connection(self, duckdb: ModuleType, unlocked: bool) -> Any:
         if unlocked not in self._connections:
             connection = duckdb.connect(config={"python_enable_replacements": unlocked})
             connection.execute("set TimeZone = 'UTC'")
@@ -191,7 +195,7 @@ _QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double qu
 
 
 @contextmanager
-def _said_plainly(duckdb: Any, tables: Iterable[str] = ()) -> Iterator[None]:
+def _said_plainly(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[None]:
     """DuckDB's complaints about a query as a mistake in the input; `tables`: those that the run has."""
     try:
         yield

@@ -22,6 +22,7 @@ from rollbook.foreign import is_foreign, tolerating
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
     from rollbook.shapes import Identity
@@ -224,7 +225,7 @@ class Watch:
                 raise
 
 
-def _exit_event(select: Any, pid: int) -> object:
+def _exit_event(select: ModuleType, pid: int) -> object:
     return select.kevent(pid, filter=select.KQ_FILTER_PROC, flags=select.KQ_EV_ADD, fflags=select.KQ_NOTE_EXIT)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rollbook.array_types import Floats
@@ -62,7 +60,7 @@ def draw(figure: Figure, data: Cells, style: Style, *, limits: tuple[float, floa
     )
 
 
-def _onto(edges: Any, counts: Any, low: float, high: float) -> Any:
+def _onto(edges: Floats, counts: Floats, low: float, high: float) -> Floats:
     """One histogram on the common bins, as shares; the counts of a bin spread evenly over it."""
     known = np.isfinite(counts) & np.isfinite(edges[1:]) & np.isfinite(edges[:-1])
     weights = np.where(known, counts, 0.0)

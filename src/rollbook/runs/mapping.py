@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.foreign import is_foreign
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import ray
+
 __all__ = ["Answer", "Answers", "map_runs", "to_ray"]
 
 _LOOK_SECONDS = 0.25
@@ -207,7 +213,7 @@ class _Ray:
         self._ray = _ray("runs.map(on='ray')")
         self._task = self._ray.remote(max_retries=0)(_call)
         self._function = self._ray.put(function)
-        self.under_way: dict[Any, int] = {}
+        self.under_way: dict[ray.ObjectRef, int] = {}
 
     def begin(self, place: int, path: str) -> None:
         self.under_way[self._task.remote(self._function, path)] = place
@@ -232,7 +238,7 @@ class _Ray:
 _ENGINES: dict[str, Any] = {"threads": _Local, "processes": _Processes, "ray": _Ray}
 
 
-def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> Any:
+def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> ray.data.Dataset:
     """See `RunSet.to_ray`."""
     _ray("runs.to_ray()")
     import ray.data
@@ -262,9 +268,10 @@ def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> Any:
 _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "seed"}
 
 
-def _ray(asked: str) -> Any:
+def _ray(asked: str) -> ModuleType:
     try:
         import ray
     except ImportError:
         raise MissingExtra(f"{asked} needs Ray, which is not installed here: pip install 'ray[data]'") from None
-    return ray
+    loaded: ModuleType = ray
+    return loaded

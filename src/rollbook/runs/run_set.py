@@ -22,6 +22,7 @@ from rollbook.runs.fields import check_field, values_at
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
+    import ray
 
     from rollbook.book.book import Book
     from rollbook.book.series import Series
@@ -306,7 +307,7 @@ class RunSet(Sequence["Book"]):
             self._rows, function, on=on, workers=workers, retries=retries, seconds=seconds, progress=progress
         )
 
-    def to_ray(self, table: str = "metrics") -> Any:
+    def to_ray(self, table: str = "metrics") -> ray.data.Dataset:
         """A table of all runs as a `ray.data.Dataset`: read where the cluster has room, a run at a time.
 
         Each row has the columns run (id), project, run_name and run_seed beside its own. Nodes have to see the folders.

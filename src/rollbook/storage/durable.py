@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import read_json
@@ -45,7 +44,7 @@ class DurableMarks:
         self._run = run
         self._newest: dict[str, int] = {}
 
-    def doubtful(self, info: WriterInfo, lane: int, seqs: NDArray, times_ns: NDArray) -> Any:
+    def doubtful(self, info: WriterInfo, lane: int, seqs: NDArray, times_ns: NDArray) -> NDArray | None:
         """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
         if not self.rebooted(info):
             return None

@@ -106,7 +106,7 @@ class History:
     def _known(self) -> str:
         return f"it has {', '.join(map(str, self._numbers))}"
 
-    def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> Any:
+    def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> NDArray | bool:
         if attempt > self.newest:  # run.json is about to say so
             return True
         if attempt not in self.chain:

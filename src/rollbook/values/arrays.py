@@ -66,7 +66,7 @@ def with_known_numbers(array: NDArray) -> NDArray:
     return array
 
 
-def array_or_none(value: Any) -> Any:
+def array_or_none(value: Any) -> NDArray | None:
     """The numpy array that a tensor or array stands for, or None for what is neither, and for arrays of objects.
 
     Lists and single numbers are neither. Waits for the device if there is one.

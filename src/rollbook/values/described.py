@@ -8,8 +8,7 @@ from rollbook.values.walk import Walk, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from rollbook.array_types import NDArray
     from rollbook.values.walk import Place
 
 __all__ = ["Described", "JsonData", "described", "json_data"]
@@ -20,7 +19,7 @@ class Described(Walk):
 
     deepest = 8
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         """See `Walk`."""
         if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
             return f"{value.__module__}.{value.__qualname__}"
@@ -47,7 +46,7 @@ class JsonData(Walk):
             return None
         return self.refused(value, place) if isinstance(value, bytes) else value
 
-    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
         """See `Walk`."""
         return self.value(array.tolist(), place, above)
 

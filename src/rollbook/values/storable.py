@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rollbook.array_types import NDArray
     from rollbook.values.walk import Place
 
 __all__ = ["UNSTORABLE", "copied", "flat", "plain"]
@@ -40,7 +41,7 @@ class _Refused(Exception):
 class _Storing(Walk):
     """Lists and dicts with text keys; a whole array is an array of its own, one inside a container a list."""
 
-    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
         del above
         return array.tolist() if place or not array.ndim else array.copy()
 
@@ -59,7 +60,7 @@ def plain(value: object) -> Any:
         return UNSTORABLE
 
 
-def copied(value: Any) -> Any:
+def copied(value: Any) -> object:
     """`value` as it is now: environments may write into the same array again at the next step."""
     if type(value) in ATOMS:
         return value

@@ -11,6 +11,10 @@ from rollbook.describe import Pile, warm_average
 from rollbook.errors import BadInput
 from rollbook.values import scalar_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
+
 __all__ = ["RunningAverages", "add_all"]
 
 
@@ -58,7 +62,7 @@ def add_all(pile: Pile, value: object) -> bool:
     return True
 
 
-def _array(value: object) -> Any:
+def _array(value: object) -> NDArray | None:
     """`value` as an array of real numbers, or None."""
     if isinstance(value, (str, bytes, Mapping)):
         return None
@@ -71,7 +75,7 @@ def _array(value: object) -> Any:
     return array if array.dtype.kind in "biuf" and array.size else None
 
 
-def _finite_array(value: object) -> Any:
+def _finite_array(value: object) -> NDArray | None:
     array = _array(value)
     if array is None:
         return None

@@ -13,8 +13,6 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import logging
-
     from ding.worker import ISerialCollector
 
 __all__ = ["CollectorBridge", "collector_classes"]
@@ -127,7 +125,7 @@ class CollectorBridge:
 class _Said:
     """Stands for a collector's text logger and writer: keeps the numbers, drops the text they are in."""
 
-    def __init__(self, text: logging.Logger) -> None:
+    def __init__(self, text: Any) -> None:
         self._text = text
         self.scalars: dict[str, Any] = {}
 

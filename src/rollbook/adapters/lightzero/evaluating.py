@@ -16,8 +16,6 @@ from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import logging
-
     from ding.worker import ISerialEvaluator
 
 __all__ = ["EvaluatorBridge", "evaluator_classes"]
@@ -169,7 +167,7 @@ def _number(value: object) -> object:
 class _Said:
     """Stands for an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
 
-    def __init__(self, text: logging.Logger, events: object) -> None:
+    def __init__(self, text: Any, events: object) -> None:
         self._text, self._events = text, events
         self.scalars: dict[str, Any] = {}
 

@@ -23,8 +23,10 @@ from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.array_types import NDArray
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
+    from rollbook.values.kinds import Histogram
 
 __all__ = ["EventWriter", "clock_of", "sinks_of"]
 
@@ -319,12 +321,12 @@ def _add_other_verbs() -> None:
                 setattr(EventWriter, name, _delegated(name, theirs))
 
 
-def _binned(values: object) -> Any:
+def _binned(values: object) -> Histogram | None:
     """A histogram of any array, made as `log_histogram` makes it; None if none of its numbers is finite."""
     return values if isinstance(values, Histogram) else histogram_of(host_array(values))
 
 
-def _films(tensor: object, dataformats: str = "NTCHW") -> Any:
+def _films(tensor: object, dataformats: str = "NTCHW") -> NDArray:
     """[n, t, c, h, w] (or [t, c, h, w]), or its axes as `dataformats` names them, as n films [t, h, w, c]."""
 
     films = host_array(tensor)

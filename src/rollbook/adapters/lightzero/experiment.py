@@ -175,7 +175,7 @@ def _no_current() -> bool:
     return current_run() is None
 
 
-def _kept(value: object) -> Any:
+def _kept(value: object) -> object:
     """A value as the book takes it: a list of numbers as an array, which is kept raw."""
     if isinstance(value, (list, tuple)):
         import numpy as np

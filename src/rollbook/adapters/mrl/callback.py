@@ -60,7 +60,7 @@ class Callback:
         self.name, self.order = name, order
         self.event_timelog: dict[str, Recent] = defaultdict(Recent)
 
-    def __call__(self, event_name: str) -> Any:
+    def __call__(self, event_name: str) -> object:
         """Answer an event, and note how long it took."""
         began = time.perf_counter()
         answer = getattr(self, event_name, None)

@@ -12,7 +12,8 @@ from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.adapters.mrl.log import Log
+    from typing import Any
+
     from rollbook.array_types import NDArray
 
 __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
@@ -158,7 +159,7 @@ class SaveLogDF(Callback):
         if log.iterations != self._saved:
             self._save(log)
 
-    def _save(self, log: Log) -> None:
+    def _save(self, log: Any) -> None:
         try:
             self.save_path.mkdir(parents=True, exist_ok=True)
             path = self.save_path / f"log_df_{log.iterations}.csv"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
 
 from rollbook._optional import need
 from rollbook.values import scalar_of
@@ -11,6 +10,8 @@ from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import torch
 
     from rollbook.array_types import NDArray
@@ -25,7 +26,7 @@ def torch_or_none() -> Any:
     return need("torch", extra="mrl", why="MRL's batch state", also="torch") if HAS_TORCH else None
 
 
-def to_device(tensor: object, device: object = None) -> torch.Tensor:
+def to_device(tensor: object, device: object = None) -> Any:
     """`tensor` on `device`, and every tensor of a list or tuple of them; None stands for the GPU if there is one.
 
     What has no device (a numpy array, a number) is returned as it is.

@@ -64,7 +64,7 @@ class _Settings(Described):
 
     deepest = 4
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         if isinstance(value, type) or inspect.isfunction(value):
             return value.__name__
         if hasattr(value, "forward"):  # a network

@@ -167,7 +167,8 @@ class Logger:
         """
         if not self._leads or self.output_dir is None:
             return
-        folder, paths, number = self.output_dir, [], saving.suffix(itr)
+        folder, number = self.output_dir, saving.suffix(itr)
+        paths: list[str | None] = []
         try:
             paths.append(saving.save_vars(state_dict, folder, itr))
         except Exception as err:

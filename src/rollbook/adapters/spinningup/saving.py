@@ -12,12 +12,14 @@ from rollbook.files import replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
     from typing import Any
 
 __all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suffix"]
 
 
-def _need(package: str, why: str) -> Any:
+def _need(package: str, why: str) -> ModuleType:
     """A package of the user's own choice: no extra of ours brings it."""
     try:
         return import_module(package)
@@ -63,13 +65,15 @@ def save_model(model: object, folder: str, itr: int | None) -> str:
     return path
 
 
-def _tensorflow() -> Any:
+def _tensorflow() -> ModuleType:
     """TensorFlow 1's face: of TensorFlow 1 itself, or what TensorFlow 2 keeps of it."""
     tf = _need("tensorflow", "setup_tf_saver()")
     return tf if hasattr(getattr(tf, "saved_model", None), "simple_save") else tf.compat.v1
 
 
-def save_tf_graph(elements: dict[str, Any], info: dict[str, Any], folder: str, itr: int | None) -> str:
+def save_tf_graph(
+    elements: Mapping[str, Any], info: Mapping[str, Mapping[str, Any]], folder: str, itr: int | None
+) -> str:
     """Write tf1_save<itr>/ (the graph, and model_info.pkl with tensor names); returns its path.
 
     Args:
@@ -88,7 +92,7 @@ def save_tf_graph(elements: dict[str, Any], info: dict[str, Any], folder: str, i
     return path
 
 
-def restore_tf_graph(sess: object, fpath: str) -> dict[str, Any]:
+def restore_tf_graph(sess: object, fpath: str) -> dict[str, object]:
     """Load a graph that `save_tf_graph` wrote into `sess`; its input and output tensors by name.
 
     Reads a pickle: only for files you trust.

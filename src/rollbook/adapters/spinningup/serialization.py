@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from rollbook.array_types import NDArray
     from rollbook.values.walk import Place
 
 __all__ = ["config_text", "convert_json", "is_json_serializable"]
@@ -48,19 +49,19 @@ class _Converted(Walk):
             return str(value)
         return value
 
-    def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
+    def parts(self, value: object) -> Iterable[tuple[object, object]] | None:
         return value.items() if isinstance(value, dict) else None
 
-    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
+    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> object:
         plain = super().sequence(items, place, above)
         return sorted(plain, key=str) if isinstance(items, (set, frozenset)) else plain
 
-    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
         if array.size > _LARGEST_ARRAY:
             return f"array of shape {tuple(array.shape)}, {array.dtype}"
         return self.value(array.tolist(), place, above)
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         name = getattr(value, "__name__", None)
         if isinstance(name, str):
             return name if "lambda" not in name else text_of(value)

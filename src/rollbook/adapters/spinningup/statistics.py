@@ -12,6 +12,7 @@ from rollbook.values.arrays import host_array
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
     from typing import Any
 
     import numpy as np
@@ -22,7 +23,7 @@ __all__ = ["as_samples", "mpi_statistics_scalar", "num_procs", "proc_id", "sampl
 
 def _mpi() -> Any:
     """MPI's world, where the program uses MPI; importing mpi4py just to ask would start it."""
-    mpi: Any = sys.modules.get("mpi4py.MPI")
+    mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None and any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")):
         try:
             mpi = import_module("mpi4py.MPI")
@@ -31,12 +32,13 @@ def _mpi() -> Any:
     return None if mpi is None else mpi.COMM_WORLD
 
 
-def _torch_distributed() -> Any:
+def _torch_distributed() -> ModuleType | None:
     """torch.distributed, if a process group is up."""
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed
+        up: ModuleType = distributed
+        return up
     return None
 
 
@@ -74,7 +76,7 @@ def _reduce(values: list[float], operation: str) -> list[float]:
         return [float(value) for value in tensor.tolist()]
     import numpy as np
 
-    mpi: Any = sys.modules["mpi4py.MPI"]
+    mpi = sys.modules["mpi4py.MPI"]
     mine = np.asarray(values, dtype=np.float64)
     total = np.zeros_like(mine)
     mpi.COMM_WORLD.Allreduce(mine, total, op=mpi.SUM if operation == "sum" else mpi.MAX)

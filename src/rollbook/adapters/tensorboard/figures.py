@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from rollbook.array_types import NDArray
+
 __all__ = ["close_figures", "pixels_of"]
 
 
-def pixels_of(figure: Any) -> Any:
+def pixels_of(figure: Any) -> NDArray:
     """[height, width, 4] uint8, drawn by matplotlib's own rasteriser."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -13,9 +13,11 @@ from rollbook.values.arrays import host_array
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
     from typing import Any
 
     from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
     from rollbook.array_types import NDArray
     from rollbook.tensorboard_events import Messages
@@ -30,7 +32,7 @@ _ENDED_WELL = 1
 _NUMBER, _TRUTH, _TEXT = 3, 2, 1  # of the message DataType
 
 
-def _part(module: str) -> Any:
+def _part(module: str) -> ModuleType:
     return need(f"tensorboard.plugins.{module}", extra="tensorboard", why=_WHY)
 
 
@@ -279,7 +281,7 @@ def boxed(picture_HWC: NDArray, boxes: object, labels: Sequence[str] | str | Non
     return np.asarray(canvas)
 
 
-def _floats(messages: Messages, array: NDArray) -> Any:
+def _floats(messages: Messages, array: NDArray) -> TensorProto:
     return messages.tensors.TensorProto(
         dtype="DT_FLOAT", float_val=array.reshape(-1).tolist(), tensor_shape=messages.shape(*array.shape)
     )

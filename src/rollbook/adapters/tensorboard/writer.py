@@ -547,7 +547,7 @@ class SummaryWriter:
             return
         self._guard(verb, lambda: work(book))
 
-    def _guard(self, verb: str, work: Callable[[], object]) -> Any:
+    def _guard(self, verb: str, work: Callable[[], object]) -> object:
         try:
             return work()
         except Exception as err:

@@ -103,7 +103,7 @@ class _Recorded:
         self.__name__ = _plain_name(function)
         self.__doc__ = getattr(function, "__doc__", None)
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         batch = self._gathering.begin(kwargs)
         try:
             rewards = self.__wrapped__(*args, **kwargs)
@@ -119,7 +119,7 @@ class _Recorded:
 class _AsyncRecorded(_Recorded):
     """The same for a coroutine function."""
 
-    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    async def __call__(self, *args: object, **kwargs: object) -> object:
         batch = self._gathering.begin(kwargs)
         try:
             rewards = await self.__wrapped__(*args, **kwargs)

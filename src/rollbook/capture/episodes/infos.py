@@ -58,9 +58,9 @@ def _dict_of(value: Any) -> Mapping[str, object]:
 def _prefix_reader(prefix: str) -> Callable[[Mapping[str, object]], Mapping[str, object]]:
     # An environment returns the same few key sets again and again: look through each of them once.
     cut = len(prefix)
-    known: dict[tuple[Any, ...], list[tuple[str, str]]] = {}
+    known: dict[tuple[object, ...], list[tuple[str, str]]] = {}
 
-    def read(info: Mapping[str, object]) -> Mapping[str, Any]:
+    def read(info: Mapping[str, object]) -> Mapping[str, object]:
         keys = tuple(info)
         names = known.get(keys)
         if names is None:
@@ -75,7 +75,7 @@ def _prefix_reader(prefix: str) -> Callable[[Mapping[str, object]], Mapping[str,
 def _auto_reader() -> Callable[[Mapping[str, object]], Mapping[str, object]]:
     by_prefix = _prefix_reader(_COMPONENT_PREFIX)
 
-    def read(info: Mapping[str, object]) -> Mapping[str, Any]:
+    def read(info: Mapping[str, object]) -> Mapping[str, object]:
         for key in _COMPONENT_DICTS:
             value = info.get(key)
             if value is not None and hasattr(value, "keys"):
@@ -106,10 +106,10 @@ class EpisodeInfos:
     def begin(self) -> None:
         """A new episode."""
         self.running: dict[str, Tally] = {}
-        self.final: dict[str, Any] = {}
+        self.final: dict[str, object] = {}
         self.selected: dict[str, object] = {}
 
-    def take(self, info: Mapping[str, object]) -> dict[str, Any] | None:
+    def take(self, info: Mapping[str, object]) -> dict[str, object] | None:
         """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
         data, media = info.get("data"), info.get("media")
         cells: dict[str, object] | None = None
@@ -130,7 +130,7 @@ class EpisodeInfos:
                 self._keep(f"info/{key}", value, self.selected)
         return cells
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """What the episode's row gets."""
         columns: dict[str, object] = {}
         for name, tally in self.running.items():
@@ -147,7 +147,7 @@ class EpisodeInfos:
         """The same as curves: single numbers only."""
         scalars = {f"running/{name}/mean": tally.total / tally.n for name, tally in self.running.items() if tally.n}
         for name, value in self.final.items():
-            if type(value) in (int, float, bool):
+            if isinstance(value, (int, float)) and type(value) in (int, float, bool):
                 scalars[name] = float(value)
         return scalars
 
@@ -171,7 +171,7 @@ class EpisodeInfos:
         for name, value in flatten(final):
             self._keep(f"final/{name}", value, self.final)
 
-    def _media(self, media: Any, cells: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _media(self, media: Any, cells: dict[str, object] | None) -> dict[str, object] | None:
         cells = {} if cells is None else cells
         for name, value in flatten(media):
             if self._film is not None and is_picture(value):

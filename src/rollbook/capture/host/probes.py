@@ -16,6 +16,7 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import ModuleType
     from typing import Any
 
     from rollbook.protocols import Probe
@@ -269,12 +270,13 @@ def _tree_by_psutil(roots: list[int]) -> dict[tuple[int, str], tuple[float, floa
     return usage
 
 
-def _psutil() -> Any:
+def _psutil() -> ModuleType | None:
     try:
         import psutil
     except ImportError:
         return None
-    return psutil
+    loaded: ModuleType = psutil
+    return loaded
 
 
 def _read(path: str) -> str:

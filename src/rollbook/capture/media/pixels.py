@@ -124,7 +124,7 @@ def _from_pillow(image: Any) -> object:
     return numpy.asarray(image)
 
 
-def _array(image: object) -> Any:
+def _array(image: object) -> NDArray:
     try:
         return host_array(image)
     except (TypeError, ValueError) as err:
