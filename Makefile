@@ -81,6 +81,7 @@ $(VENV)/.has-demo: pyproject.toml | $(BIN)/python
 $(VENV)/.has-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing rollbook and its tools into $(VENV) (once) …"
 	@$(call install,$(VENV)) -e '.[dev]'
+	@$(BIN)/python -m pytest -n 0 --collect-only -qqq >/dev/null || true  # compiles the tests: else each worker does
 	@touch $@ $(VENV)/.has-demo
 
 $(VENV)/.has-page: pyproject.toml | $(VENV)/.has-dev

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 from collections.abc import Iterator
 
 import pytest
 
-from rollbook.keeper import child
+from rollbook.keeper import child, launch
 from rollbook.run import start_and_finish, ticker
-from sealing_forks import VARIABLE, forking, started_server
+from sealing_forks import VARIABLE, forking, keeper_program, started_server
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,6 +27,12 @@ else:
     hypothesis.settings.load_profile("rollbook")
 
 
+def pytest_collection_finish() -> None:
+    """Thousands of tests are there to stay: the collector need not go through them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
     """A run that is finished is sealed by a fork; see sealing_forks."""
@@ -34,6 +41,7 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
         return
     with started_server() as variables, pytest.MonkeyPatch.context() as patch:
         patch.setattr(child, "start_child", forking(child.start_child))
+        patch.setattr(launch, "_program", keeper_program(launch._program))
         for name, value in variables.items():
             patch.setenv(name, value)
         yield

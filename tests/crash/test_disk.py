@@ -174,13 +174,13 @@ def test_a_folder_that_vanishes_costs_its_rows_and_nothing_else(
         shutil.rmtree(run.folder, ignore_errors=True)
 
     def go_on() -> None:
-        for i in range(10_000):
+        for i in range(3_000):
             run.log({"x": float(i)}, env_step=i)
             run.log({f"new{i % 50}": 1.0})
 
     with pytest.warns(RollbookWarning, match="is gone or was moved"):
         go_on()
-    assert run.bill()["drops"]["folder_gone"] > 5_000
+    assert run.bill()["drops"]["folder_gone"] > 1_500
     run.summary["x"] = 1
     run.finish()
     assert not run.folder.exists(), "nothing brought it back"

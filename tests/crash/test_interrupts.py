@@ -234,7 +234,7 @@ def test_stages_keep_their_names_after_an_exception_as_one_was_entered_or_left(
     say(capsys, "timer", interrupts, 2 * event)
 
 
-@lines_apart(149, 37)
+@lines_apart(293, 37)
 def test_a_checkpoint_that_was_interrupted_leaves_the_others_whole_and_the_next_is_saved(
     open_run: Callable[[], Any], apart: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,7 +315,7 @@ def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
     say(capsys, "summary", interrupts, len(done))
 
 
-@lines_apart(463, 61)
+@lines_apart(929, 61)
 @pytest.mark.parametrize("verb", ["restore", "rewind"])
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -388,7 +388,7 @@ class SealedAtOnce:
     def wait(self) -> None: ...
 
 
-@lines_apart(1201, 401)
+@lines_apart(2003, 401)
 def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_next_call(
     tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,7 +421,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     say(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
 
 
-@lines_apart(4001, 401)
+@lines_apart(8009, 401)
 def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     open_run: Callable[[], Any],
     tmp_path: Path,
@@ -455,7 +455,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     say(capsys, "sealing", interrupts, 80 * interrupts)
 
 
-@lines_apart(67, 13)
+@lines_apart(131, 13)
 def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
     tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,9 @@ from rollbook.errors import BadInput, UnknownOption
 from rollbook.plots import CHARTS, Bars, Cells, Dots, Line, Mark, Panel, Spans, Stack, Threads, Trace, draw
 from rollbook.plots._characters import panel_in_characters
 
+GROUPS = 14
 HOSTILE = ("_hidden", "$x_1$", "<script>alert(1)</script>", "a\x1b[31mred\n", "\ud800", "ж" * 300, "")
-CASES = ("empty", "one point", "not finite", "many groups", "hostile names")
+CASES = ("empty", "one point", "not finite", "many hostile names")
 
 
 def _series(case: str) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +30,7 @@ def _series(case: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _names(case: str) -> list[str]:
-    return list(HOSTILE) if case == "hostile names" else [f"g{n}" for n in range(14 if case == "many groups" else 1)]
+    return [*HOSTILE, *(f"g{n}" for n in range(GROUPS - len(HOSTILE)))] if case == "many hostile names" else ["g0"]
 
 
 @functools.cache

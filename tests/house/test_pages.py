@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sealing_forks import python_path
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("run_page.py")
 OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -22,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run this interpreter in `cwd` with this checkout's rollbook and no run to join."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
-    environment["PYTHONPATH"] = str(ROOT / "src")
+    environment["PYTHONPATH"] = python_path(ROOT / "src")
     return subprocess.run(
         [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=600
     )

@@ -14,7 +14,7 @@ from rollbook.storage.places.commit import Commits, Manifest, Named, Plan
 from rollbook.storage.places.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
-SCHEDULES = int(os.environ.get("ROLLBOOK_SCHEDULES", "300"))
+SCHEDULES = int(os.environ.get("ROLLBOOK_SCHEDULES", "150"))
 MOST = 4000
 
 

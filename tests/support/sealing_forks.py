@@ -4,8 +4,8 @@ Hundreds of tests finish a run, and each of those starts a child that seals. Alm
 load pyarrow. Here one process has it loaded for all tests of a worker and forks the children; what a child gets (words,
 environment, folder, umask, log) and what it gives back (a process id, a status, its rows in Parquet) is the same.
 
-Python processes that tests start, keepers among them, do so too: `started/sitecustomize.py` is on their path. The
-fixture `real_sealing_children` is for tests in which the child itself matters.
+Python processes that tests start do so too: `started/sitecustomize.py` is on their path, and keepers, which look at no
+such path, are `started/keeper.py`. The fixture `real_sealing_children` is for tests in which the child itself matters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["VARIABLE", "forking", "started_server"]
+__all__ = ["VARIABLE", "forking", "keeper_program", "python_path", "started_server"]
 
 VARIABLE = "SEALING_FORKS"
 """Names the socket of the process that forks, to all processes of a test."""
@@ -54,6 +54,11 @@ def started_server() -> Iterator[dict[str, str]]:
         server.communicate(timeout=60)  # it ends as its stdin does
 
 
+def python_path(*places: object) -> str:
+    """$PYTHONPATH of a program that has these places on it, and starts its sealing children like all others here."""
+    return os.pathsep.join(filter(None, [*map(str, places), os.environ.get("PYTHONPATH", "")]))
+
+
 def forking(start_child: Callable[..., Any]) -> Callable[..., Any]:
     """`rollbook.keeper.child.start_child`, but forked where somebody here does so."""
 
@@ -66,6 +71,12 @@ def forking(start_child: Callable[..., Any]) -> Callable[..., Any]:
         return start_child(command, words, log)
 
     return start
+
+
+def keeper_program(program: Callable[[], list[str]]) -> Callable[[], list[str]]:
+    """`rollbook.keeper.launch._program`, but of a keeper whose sealing children are forked where somebody does so."""
+    of_tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "started", "keeper.py")
+    return lambda: [of_tests] if VARIABLE in os.environ else program()
 
 
 def start_forked(words: list[str], log: Any) -> Child:

@@ -3,25 +3,30 @@
 import os
 import sys
 
+CHANGED = {
+    "rollbook.keeper.child": ("start_child", "forking"),
+    "rollbook.keeper.launch": ("_program", "keeper_program"),
+}
+
 
 class _Watch:
-    """Changes how a keeper starts the child that seals, once that module is imported; loads nothing before."""
+    """Changes how children and keepers are started, once those modules are imported; loads nothing before."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "rollbook.keeper.child":
+        if name not in CHANGED:
             return None
         import importlib.util
 
-        sys.meta_path.remove(self)
+        attribute, change = CHANGED.pop(name)
         spec = importlib.util.find_spec(name)
         if spec is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module):
                 execute(module)
-                from sealing_forks import forking
+                import sealing_forks
 
-                module.start_child = forking(module.start_child)
+                setattr(module, attribute, getattr(sealing_forks, change)(getattr(module, attribute)))
 
             spec.loader.exec_module = exec_module
         return spec
