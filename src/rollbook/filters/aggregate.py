@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rollbook.protocols import Sink
+    from rollbook.protocols import Sink, Value
 
 __all__ = ["STATISTICS", "Aggregate"]
 
@@ -89,7 +89,7 @@ class Aggregate(Filter):
     def _dump(self, keys: Sequence[str], at: Row | None) -> Iterable[Row]:
         if not keys or at is None:
             return ()
-        values: dict[str, Any] = {}
+        values: dict[str, Value] = {}
         for key in keys:
             pile = self._piles[key]
             if isinstance(pile, _Last):
@@ -129,7 +129,7 @@ class _Last:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 

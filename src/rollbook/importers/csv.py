@@ -241,7 +241,7 @@ def _is_number(text: str) -> bool:
     return isinstance(_value_of(text), (int, float))
 
 
-def _value_of(text: str) -> Any:
+def _value_of(text: str) -> float | int | bool | str | None:
     """A cell: a number, a truth value, a text, or None where it is empty."""
     text = text.strip()
     if not text:

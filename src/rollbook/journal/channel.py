@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Shape: TypeAlias = tuple[int, tuple[str, ...], str, tuple[str, ...]]
+    """Which rows share a stream: channel id, full keys, type codes, deferred keys."""
+
 __all__ = ["Channel"]
 
 

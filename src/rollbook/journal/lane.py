@@ -11,7 +11,7 @@ from rollbook.journal.stream import Stream, pwrite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from rollbook.journal.channel import Shape
 
 __all__ = ["NO_DESCRIPTOR", "Lane", "Receipt"]
 
@@ -65,7 +65,7 @@ class Lane:
         self._folder, self.index, self._limit = folder, index, frame_file_bytes
         self.seq = 0
         self.scopes: dict[int, dict[tuple[object, ...], Stream]] = {}
-        self.shapes: dict[tuple[Any, ...], Stream] = {}
+        self.shapes: dict[Shape, Stream] = {}
         self._log: _FrameLog | None = None
         self._number = 0
 

@@ -27,7 +27,9 @@ def row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> f
     Args:
       types: d, q or b for each key, as in a segment's head.
     """
-    stream = Stream("", {"clocks": clocks, "types": types}, shape=(), mapped=False, first_size=0, largest_size=0)
+    stream = Stream(
+        "", {"clocks": clocks, "types": types}, shape=(0, (), "", ()), mapped=False, first_size=0, largest_size=0
+    )
     row: dict[str, object] = {key: {"d": 0.5, "q": 1, "b": True}[kind] for key, kind in zip(keys, types, strict=True)}
     stream.buffer = bytearray(stream.width * _CALLS)
     stream.last = stream.width * (_CALLS - 1)

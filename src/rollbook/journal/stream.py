@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from rollbook.journal.channel import Shape
+
 __all__ = ["Stream", "pwrite"]
 
 
@@ -108,7 +110,7 @@ class Stream:
         folder: str,
         meta: dict[str, Any],
         *,
-        shape: tuple[Any, ...],
+        shape: Shape,
         mapped: bool,
         first_size: int,
         largest_size: int,

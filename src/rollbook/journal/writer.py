@@ -28,8 +28,8 @@ from rollbook.journal.unusual_calls import UnusualCalls
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
+    from rollbook.journal.channel import Shape
     from rollbook.journal.lane import Receipt
 
 __all__ = ["Writer"]
@@ -96,7 +96,7 @@ class Writer:
         self._closed_whole = False
         self.opened = False
         self.mapped = False
-        self._rare: dict[tuple[Any, ...], int] = {}
+        self._rare: dict[Shape, int] = {}
         self._lane_numbers, self._stream_numbers = itertools.count(), itertools.count()
         self.device_values = DeviceValues(self)
         self.long_ways, self.long_way_ns = 0, 0
@@ -379,7 +379,7 @@ class Writer:
                 return None
             time.sleep(0.0002)
 
-    def earns_stream(self, shape: tuple[Any, ...]) -> bool:
+    def earns_stream(self, shape: Shape) -> bool:
         """Whether a key set has been seen often enough for a stream of its own, and there is one to be had."""
         seen = self._rare.get(shape, 0) + 1
         if seen < self.rows_before_stream:
@@ -391,7 +391,7 @@ class Writer:
         self._rare.pop(shape, None)
         return True
 
-    def new_stream(self, lane: Lane, channel: Channel, shape: tuple[Any, ...]) -> Stream:
+    def new_stream(self, lane: Lane, channel: Channel, shape: Shape) -> Stream:
         """A stream for `shape` = (channel id, full keys, type codes, deferred keys) in `lane`."""
         _channel, keys, types, later = shape
         meta = {

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from rollbook.array_types import NDArray
+
     Place = tuple[Any, ...]
     """The way to a value: () for the whole, (place of what holds it, name or number) for a part."""
 
@@ -48,7 +50,7 @@ class Walk:
         """`value` as plain data. Raises what `refused` raises, and what the value's own accessors do."""
         return self.value(value, (), ())
 
-    def value(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def value(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         """One part; `above` holds the `id` of each container around it."""
         if type(value) in ATOMS:
             return self.atom(value, place)
@@ -62,7 +64,7 @@ class Walk:
             return self.refused(value, place)
         return self.other(value, place, (*above, id(value)))
 
-    def other(self, value: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def other(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
         """What is neither plain nor too deep."""
         if isinstance(value, type):  # of a mapping, say: it has all the methods and none of the parts
             return self.rest(value, place, above)
@@ -93,11 +95,11 @@ class Walk:
         del place
         return value
 
-    def key(self, name: object) -> Any:
+    def key(self, name: object) -> object:
         """The name of a part of a mapping."""
         return str(name)
 
-    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> Any:
+    def mapping(self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]) -> object:
         """Named values."""
         return {self.key(name): self.value(inner, (place, name), above) for name, inner in parts}
 
@@ -105,12 +107,12 @@ class Walk:
         """Values in a row, or in a set."""
         return [self.value(inner, (place, number), above) for number, inner in enumerate(items)]
 
-    def array(self, array: Any, place: Place, above: tuple[int, ...]) -> Any:
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
         """A numpy array."""
         del place, above
         return array.tolist()
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> Any:
+    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
         """Whatever is none of these."""
         del above
         return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, place)
@@ -135,7 +137,7 @@ def where(place: Place) -> str:
     return ".".join(reversed(names))
 
 
-def named_parts(value: Any) -> list[tuple[Any, Any]] | None:
+def named_parts(value: Any) -> list[tuple[Any, object]] | None:
     """The names and values of whatever is made of named values, or None.
 
     Mappings, named tuples, dataclasses, the structures of msgspec and attrs, models of pydantic, namespaces, flags of
@@ -168,7 +170,7 @@ def named_parts(value: Any) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def _item(value: Any, name: Any) -> Any:
+def _item(value: Any, name: object) -> object:
     try:
         return value[name]
     except Exception as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere

@@ -12,8 +12,6 @@ whatever else a report is given (num_of_game_segments, memory_usage …).
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 
@@ -56,7 +54,7 @@ class BufferLog:
 
     def report(
         self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: object
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Write the fields since the last report, and begin anew.
 
         Args:

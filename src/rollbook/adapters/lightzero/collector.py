@@ -136,7 +136,7 @@ class CollectorLog:
 
     def report(
         self, train_iter: int, envstep: int | None = None, more: Mapping[str, object] | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Write the fields of this stage, and begin the next.
 
         Args:
@@ -167,7 +167,7 @@ class CollectorLog:
             self.totals["total_duration"] += now - self._begun
             self._begun = now
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, object]:
         import numpy as np
 
         episodes = self._episodes

@@ -169,13 +169,13 @@ class _Said:
 
     def __init__(self, text: Any, events: object) -> None:
         self._text, self._events = text, events
-        self.scalars: dict[str, Any] = {}
+        self.scalars: dict[str, object] = {}
 
     def add_scalar(self, tag: str, value: object, step: int | None = None, **_: object) -> None:
         del step
         self.scalars[tag.partition("/")[2]] = value
 
-    def others(self, ours: set[str]) -> dict[str, Any]:
+    def others(self, ours: set[str]) -> dict[str, object]:
         """The numbers that are neither fields of ours nor made of what the environments told us."""
         return {
             name: value

@@ -95,7 +95,7 @@ class Logger:
         self.exp_name = exp_name
         self.first_row = True
         self.log_headers: list[str] = []
-        self.log_current_row: dict[str, Any] = {}
+        self.log_current_row: dict[str, object] = {}
         self.compat = compat
         self.output_dir: str | None = None
         self.output_file: Any = None
@@ -306,7 +306,7 @@ class EpochLogger(Logger):
     def __init__(self, *args: Any, raw: bool = True, **kwargs: Any) -> None:
         """As `Logger`; with raw=False only the statistics reach the run, not each stored value."""
         super().__init__(*args, **kwargs)
-        self.epoch_dict: dict[str, list[Any]] = {}
+        self.epoch_dict: dict[str, list[object]] = {}
         self._scopes: dict[str, Scope] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
@@ -366,7 +366,7 @@ class EpochLogger(Logger):
         )
         return statistics or (None, None, None, None)
 
-    def _keep_raw(self, values: dict[str, Any]) -> None:
+    def _keep_raw(self, values: Mapping[str, object]) -> None:
         scope: Any = self._raw
         plain = {key: value if type(value) is float else _plain(value) for key, value in values.items()}
         scope.log(plain, epoch=self._epochs)
@@ -376,7 +376,7 @@ class EpochLogger(Logger):
                     "episode", "keeping the episode", partial(self._keep_episode, prefix, scope_name, plain)
                 )
 
-    def _keep_episode(self, prefix: str, scope_name: str, values: dict[str, Any]) -> None:
+    def _keep_episode(self, prefix: str, scope_name: str, values: Mapping[str, Any]) -> None:
         if self.run is not None:
             scope = self._scopes.get(scope_name)
             if scope is None:

@@ -234,7 +234,7 @@ class RollbookLogger(BaseLogger):
 
     # -- inside
 
-    def _to_book(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+    def _to_book(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         if self.run is None:
             return
         scope, _, counter = step_type.partition("/")
@@ -245,7 +245,7 @@ class RollbookLogger(BaseLogger):
                 f"'train/env_step'; the data is kept under {scope!r} at step={step}",
             )
             counter = counter or "step"
-        values: dict[str, Any] = {counter: step}
+        values: dict[str, object] = {counter: step}
         for name, value in flat(data):
             if value is None or (self.exclude_arrays and _is_array(value)):
                 continue
@@ -267,7 +267,7 @@ class RollbookLogger(BaseLogger):
             return {"gradient_step": self._gradient_steps or step, "step": step}
         return {"step": step}
 
-    def _episodes(self, scope: str, data: dict[str, Any], step: int) -> None:
+    def _episodes(self, scope: str, data: Mapping[str, Any], step: int) -> None:
         columns = episodes_of(data)
         if not columns or self.run is None:
             return
@@ -276,14 +276,14 @@ class RollbookLogger(BaseLogger):
         columns["episode_id"] = [f"{batch}-{i}" for i in range(n)]
         self._scope(scope).record("episodes", columns, n=n, env_step=step)
 
-    def _remember_test(self, data: dict[str, Any]) -> None:
+    def _remember_test(self, data: Mapping[str, Any]) -> None:
         stat = data.get("returns_stat")
         if isinstance(stat, dict) and "mean" in stat:
             self._last_test = float(stat["mean"])
         elif "rew" in data:
             self._last_test = float(data["rew"])
 
-    def _to_native(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+    def _to_native(self, step_type: str, step: int, data: Mapping[str, Any]) -> None:
         writer, scope = self.writer, step_type.partition("/")[0]
         if writer is None:
             return

@@ -11,7 +11,7 @@ from rollbook.values import scalar_of
 __all__ = ["episodes_of", "flat", "for_native"]
 
 
-def flat(data: Mapping[Any, object], parent_key: str = "", delimiter: str = "/") -> Iterator[tuple[str, Any]]:
+def flat(data: Mapping[Any, object], parent_key: str = "", delimiter: str = "/") -> Iterator[tuple[str, object]]:
     """The leaves of nested dicts with their keys joined; empty dicts vanish."""
     for key, value in data.items():
         name = f"{parent_key}{delimiter}{key}" if parent_key else str(key)
@@ -29,7 +29,7 @@ def for_native(
     *,
     exclude_arrays: bool,
     clash: Callable[[str], None],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What Tianshou's own loggers keep of `data`: numbers (more kinds than there), and arrays unless excluded.
 
     Args:
@@ -55,7 +55,7 @@ def episodes_of(data: Mapping[str, object]) -> dict[str, Any]:
     lengths: Any = data.get("lens")
     if not _is_ndarray(returns) or not len(returns):
         return {}
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     if returns.ndim == 1:
         columns["return"] = returns.astype(float).tolist()
     else:  # one column per agent

@@ -74,7 +74,7 @@ def _plain_name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _names(functions: Sequence[Any]) -> list[str]:
+def _names(functions: Sequence[object]) -> list[str]:
     names: list[str] = []
     for function in functions:
         name = own = _plain_name(function)

@@ -30,7 +30,9 @@ from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import Any, BinaryIO
+
 
 __all__ = [
     "MAGIC",
@@ -269,7 +271,7 @@ def tree_from(tree: object, blobs: object) -> Any:
     raise Damaged(f"a checkpoint holds a value of kind {tag!r}, which rollbook does not write")
 
 
-_CONTAINERS: dict[str, Any] = {"l": list, "t": tuple, "s": set, "f": frozenset}
+_CONTAINERS: dict[str, Callable[[Iterable[object]], object]] = {"l": list, "t": tuple, "s": set, "f": frozenset}
 
 
 def dtype_spec(dtype: Any, path: str = "an array") -> object:
@@ -337,7 +339,7 @@ def array_bytes(blob: Any) -> memoryview:
     return numpy.ascontiguousarray(blob).reshape(-1).view(numpy.uint8).data
 
 
-def _array(value: object, blobs: list[object], path: str) -> Any:
+def _array(value: object, blobs: list[object], path: str) -> object:
     import numpy
 
     if isinstance(value, numpy.ma.MaskedArray):

@@ -18,12 +18,13 @@ from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 __all__ = ["dumps", "loads", "restore", "take"]
 
 
-def take(generators: Mapping[str, object] | None = None) -> dict[str, Any]:
+def take(generators: Mapping[str, object] | None = None) -> dict[str, object]:
     """The states as they are now, by library; those of named generators under "generators"."""
     states: dict[str, object] = {}
     random = sys.modules.get("random")
@@ -83,7 +84,7 @@ def dumps(states: Mapping[str, object]) -> str:
     return json.dumps(states, default=_to_json, separators=(",", ":"))
 
 
-def loads(text: str | None) -> dict[str, Any]:
+def loads(text: str | None) -> dict[str, object]:
     """The states in a JSON text; empty for None, "" and what is no object.
 
     Raises:
@@ -118,7 +119,7 @@ def _set_python(state: object) -> None:
     random.setstate(_python_state(state))
 
 
-def _python_state(state: Any) -> Any:
+def _python_state(state: Any) -> tuple[Any, ...]:
     version, words, gauss = state
     return version, tuple(words), gauss
 
@@ -155,7 +156,7 @@ def _to_json(value: Any) -> object:
     raise TypeError(f"a random state holds a {type(value).__name__}")
 
 
-def _from_json(value: dict[str, Any]) -> object:
+def _from_json(value: Mapping[str, Any]) -> object:
     if "base64" not in value:
         return value
     from base64 import b64decode

@@ -50,7 +50,7 @@ class Restored:
 
             self.state = load(self.path, weights_only=self._weights_only)
 
-    def set_random_states(self, generators: Mapping[str, Any] | None = None) -> list[str]:
+    def set_random_states(self, generators: Mapping[str, object] | None = None) -> list[str]:
         """Set the random number generators as they were; returns what could not be set, one sentence each.
 
         Args:
