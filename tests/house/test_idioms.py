@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -58,3 +59,17 @@ def test_every_room_and_every_module_of_the_ground_floor_stands_in_the_contracts
     private = {"cluster", "demo", "importers", "adapters", "run", "cli", "server", "keeper"}
     assert {f"rollbook.{name}" for name in private} <= set(contracts["readers-know-no-writer"]["forbidden_modules"])
     assert contracts["no-ring"]["depth"] >= 3
+
+
+def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_meanwhile() -> None:
+    swallowed = []
+    for file in FILES:
+        if file.relative_to(SRC).parts[0] not in ("adapters", "capture", "journal", "run"):
+            continue
+        source = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Name) and node.type.id == "Exception":
+                words = ast.get_source_segment(source, node) or ""
+                if not re.search(r"\bis_foreign\(|\braise\b|failed\(", words):  # `failed` asks, see the tests of each
+                    swallowed.append(f"{file.relative_to(SRC)}:{node.lineno}")
+    assert swallowed == []

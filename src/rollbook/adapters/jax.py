@@ -22,6 +22,7 @@ from functools import lru_cache
 from rollbook.adapters import _versions
 from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 from rollbook.values import flatten
 
 TYPE_CHECKING = False
@@ -132,6 +133,8 @@ class _Arrived:
                     (row if kind == "value" else clocks)[name] = number
             self._target.log(row, **clocks)
         except Exception as err:
+            if is_foreign(err):
+                raise
             _report(self._target, err)
 
 
@@ -269,6 +272,8 @@ def _wait_at_end(target: object) -> None:
             try:
                 flush()
             except Exception as err:  # a computation that failed; its own thread of the program hears of it
+                if is_foreign(err):
+                    raise
                 _report(run, err)
 
     run.on_finish(wait)

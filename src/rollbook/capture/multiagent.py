@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
@@ -81,6 +82,8 @@ class _Recorded:
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             settings.recorder.count(
                 "env_description", 1, f"the spaces of {self.env!r:.80} could not be written down ({err})"
             )
@@ -118,8 +121,6 @@ class RecordParallel(_Recorded):
         result = self.env.step(actions)
         try:
             self._note(actions, *result)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.episodes.failed(err)
         return result
@@ -195,16 +196,12 @@ class RecordAEC(_Recorded):
         """Note what the agent whose turn it is was told, then let it act."""
         try:
             self._turn(action)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.episodes.failed(err)
         result = self.env.step(action)
         try:
             if not self.env.agents and self.episodes.episode_id:
                 self.episodes.finish(complete=True)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.episodes.failed(err)
         return result
@@ -259,7 +256,5 @@ class RecordAEC(_Recorded):
                     if episodes.keeps_steps:
                         episodes.last_obs(name, self._steps.get(name, 0), copied(env.observe(agent)))
             episodes.finish(complete=bool(ends) and all(ends))
-        except LoggingFailed:
-            raise
         except Exception as err:
             episodes.failed(err)

@@ -15,6 +15,7 @@ import os
 from rollbook.capture.episodes.infos import EpisodeInfos, info_cells
 from rollbook.capture.episodes.steps import StepChunks, Unstorable
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 from rollbook.values.arrays import array_or_none
 
@@ -108,8 +109,6 @@ class TransitionRecorder:
             episode.note(agent, 0.0 if number is None else float(number), bool(terminated), bool(truncated))
             if episode.is_over(self._agents):
                 self._close(episode)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self._failed(err)
 
@@ -146,8 +145,6 @@ class TransitionRecorder:
                     1,
                     f"add_many() takes columns of one length; it was given {lengths}. The first {n} were kept",
                 )
-        except LoggingFailed:
-            raise
         except Exception as err:
             self._failed(err)
             return
@@ -221,6 +218,8 @@ class TransitionRecorder:
             self._recorder.record("rewards", columns, len(agents))
 
     def _failed(self, err: Exception) -> None:
+        if isinstance(err, LoggingFailed) or is_foreign(err):
+            raise err
         self._recorder.count(
             "transitions",
             1,

@@ -100,11 +100,8 @@ class JournalFile:
             self._fd = -1
 
     def __del__(self) -> None:
-        try:
+        with tolerating(OSError, AttributeError):
             self.close()
-        except (OSError, AttributeError) as raised:
-            if is_foreign(raised):
-                raise
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:

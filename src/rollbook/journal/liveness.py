@@ -128,13 +128,10 @@ class Watch:
     def _hold(self, pid: int) -> None:
         opened = getattr(os, "pidfd_open", None)
         if opened is not None:
-            try:
+            with tolerating(OSError):  # an old kernel, a seccomp rule, no descriptor left, or the process is gone
                 self._fd = opened(pid)
                 self.how = "pidfd"
                 return
-            except OSError as raised:  # an old kernel, a seccomp rule, no descriptor left, or the process is gone
-                if is_foreign(raised):
-                    raise
         import select
 
         make_queue = getattr(select, "kqueue", None)  # macOS and the BSDs
@@ -218,11 +215,8 @@ class Watch:
         self.close()
 
     def __del__(self) -> None:
-        try:
+        with tolerating(OSError, AttributeError, TypeError):  # half made, or the interpreter is going down
             self._release()
-        except (OSError, AttributeError, TypeError) as raised:  # half made, or the interpreter is going down
-            if is_foreign(raised):
-                raise
 
 
 def _exit_event(select: ModuleType, pid: int) -> object:
@@ -253,12 +247,9 @@ def host_name() -> str:
     declared = os.environ.get(HOST_VARIABLE, "")
     if declared:
         return declared
-    try:
+    with tolerating(AttributeError):  # Windows
         return os.uname().nodename  # type: ignore[attr-defined,unused-ignore]
-    except AttributeError as raised:  # Windows
-        if is_foreign(raised):
-            raise
-        return os.environ.get("COMPUTERNAME", "")
+    return os.environ.get("COMPUTERNAME", "")
 
 
 def machine() -> str:

@@ -12,7 +12,7 @@ import sys
 import time
 
 from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import is_alive, same_place
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import household, may_share
@@ -143,11 +143,8 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
                 pid = 0
                 break
         if pid:
-            try:
+            with tolerating(ChildProcessError):  # the trainer ignores SIGCHLD, or another thread waits for all children
                 os.waitpid(pid, 0)
-            except ChildProcessError as raised:  # the trainer ignores SIGCHLD, or another thread waits for all children
-                if is_foreign(raised):
-                    raise
             return
 
 

@@ -12,6 +12,8 @@ import os
 import sys
 import weakref
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -65,6 +67,8 @@ def _finish_all(status: str) -> None:
         try:
             run.finish(status)
         except Exception as err:
+            if is_foreign(err):
+                raise
             sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 
 

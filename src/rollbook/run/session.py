@@ -24,7 +24,7 @@ from rollbook.errors import (
     RunNotFound,
     suggesting,
 )
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import (
@@ -462,12 +462,9 @@ def _summary_of(folder: str) -> dict[str, object]:
     from rollbook.book.book import Book
     from rollbook.book.summary import summary_of
 
-    try:
+    with tolerating(Exception):  # a damaged book must not keep the run from going on
         return summary_of(Book(folder))
-    except Exception as raised:  # a damaged book must not keep the run from going on
-        if is_foreign(raised):
-            raise
-        return dict(fields["summary"])
+    return dict(fields["summary"])
 
 
 def _version() -> str:

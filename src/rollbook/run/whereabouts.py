@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +31,9 @@ def whereabouts() -> dict[str, Any]:
             places[system] = {_short(name): value for name, value in said.items()}
     ray = sys.modules.get("ray")
     if ray is not None:
-        try:
+        with tolerating(Exception):  # a Ray that is being shut down, or another release
             if ray.is_initialized():
                 places["ray"] = _in_ray(ray, ray.get_runtime_context())
-        except Exception as err:  # a Ray that is being shut down, or another release
-            if is_foreign(err):
-                raise
     return places
 
 

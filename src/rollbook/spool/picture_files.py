@@ -12,7 +12,7 @@ import os
 import struct
 import zlib
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,11 +73,8 @@ def write_picture(raw: str, target: str, note: PixelsNote) -> str:
                 raise
             problems.append(f"{kind}: {err}"[:300])
         finally:
-            try:
+            with tolerating(OSError):  # renamed already, or never begun
                 os.unlink(beside)
-            except OSError as raised:  # renamed already, or never begun
-                if is_foreign(raised):
-                    raise
     raise ValueError("; ".join(problems))
 
 

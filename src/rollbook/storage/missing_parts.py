@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import PartShelf, covers_of
 
@@ -72,12 +72,9 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
       shelf: its parts, where somebody has them open.
     """
     data = data_folder(run)
-    try:
+    with tolerating(OSError):
         if os.listdir(os.path.join(data, "aside")):
             return
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
     shelf = shelf or PartShelf(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # before the parts are listed: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}

@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+from rollbook.foreign import is_foreign
+
 __all__ = ["get_unique_id", "process_path"]
 
 _STARTED = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
@@ -20,7 +22,9 @@ def get_unique_id() -> tuple[str, ...]:
     if flags is not None:
         try:
             given = flags.FLAGS.acme_id
-        except Exception:  # not defined, or the command line is not parsed yet
+        except Exception as raised:  # not defined, or the command line is not parsed yet
+            if is_foreign(raised):
+                raise
             given = None
         if given:
             return (str(given),)

@@ -26,6 +26,7 @@ from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.formatted_config import formatted
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 
 __all__ = ["recording"]
 
@@ -82,6 +83,8 @@ def recording(
             try:
                 finish()
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 experiment.run.count("lightzero_finish", message=f"the last tables could not be written: {err}")
         experiment.counters = as_given
         if experiment.opened_here:
@@ -189,6 +192,8 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
             if create is not None:
                 run.formatted_config(formatted(compiled, create, named))
         except Exception as err:
+            if is_foreign(err):
+                raise
             run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
         return compiled
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -80,6 +81,8 @@ class CollectorBridge:
             try:
                 self._take(collector, log)
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 self._experiment.run.count("lightzero_collector", message=f"episodes could not be read: {err}")
             before = len(collector._episode_info)
             text, events = collector._logger, collector._tb_logger

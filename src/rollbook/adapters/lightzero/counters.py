@@ -5,6 +5,8 @@ A resumed training loads weights, and counts from 0 again. The run's clocks go o
 
 from __future__ import annotations
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
@@ -39,6 +41,8 @@ class Counters:
             try:
                 self._last = _last_readings(run.book)
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 run.count("lightzero_resume", message=f"the clocks of the earlier life could not be read: {err}")
 
     def __call__(self, clock: str, reading: int) -> int:

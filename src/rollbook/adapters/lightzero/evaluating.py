@@ -12,6 +12,7 @@ from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.bill import Bill
 from rollbook.files import read_json, write_json
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -134,6 +135,8 @@ class _Watch:
             try:
                 self._look(timesteps)
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 self._log.experiment.run.count("lightzero_evaluator", message=f"a step could not be read: {err}")
             return timesteps
 

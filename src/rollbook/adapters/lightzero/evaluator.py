@@ -18,6 +18,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 __all__ = ["FIELDS", "EvaluatorLog"]
@@ -170,6 +171,8 @@ class EvaluatorLog:
         try:
             save(name)
         except Exception as err:
+            if is_foreign(err):
+                raise
             experiment.run.count("lightzero_ckpt_name", message=f"the evaluated model could not be saved: {err}")
         return name if experiment.checkpoint_exists(name) else ""
 

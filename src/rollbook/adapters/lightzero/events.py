@@ -17,6 +17,7 @@ from typing import Any
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.describe import histogram_of
 from rollbook.errors import RollbookError
+from rollbook.foreign import is_foreign
 from rollbook.protocols import Row, RunInfo
 from rollbook.values import Histogram, flatten, scalar_of
 from rollbook.values.arrays import host_array
@@ -118,6 +119,8 @@ class EventWriter:
                     rows.insert(0, self._new_life(now))
                 self._sink.write(rows)
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._run.count("lightzero_events", message=f"TensorBoard events could not be written: {err}")
 
     def _new_life(self, now: float) -> Row:
@@ -193,6 +196,8 @@ class EventWriter:
         try:
             self.write([({tag: _binned(values)}, step)])
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._run.count("lightzero_histogram", message=f"add_histogram({tag!r}): {err}")
         if self._to_book:
             self._run.log_histogram(tag, values, **clocks)
@@ -224,6 +229,8 @@ class EventWriter:
         try:
             films = _films(vid_tensor, dataformats)
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._run.count("lightzero_video", message=f"add_video({tag!r}): {err}")
             return
         for number, frames in enumerate(films):

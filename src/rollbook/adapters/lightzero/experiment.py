@@ -18,6 +18,7 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -135,6 +136,8 @@ class Experiment:
         try:
             newest = self.run.book.latest().get(key)
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
             return None
         return newest[0] if newest is not None else None
@@ -148,6 +151,8 @@ class Experiment:
             rows = zip(table["scope"].to_pylist(), table["length"].to_pylist(), strict=True)
             lengths = [length for scope, length in rows if scope == instance]
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.run.count("lightzero_resume", message=f"the episodes of the earlier life could not be read: {err}")
             return 0, 0
         return len(lengths), int(sum(length or 0 for length in lengths))

@@ -10,6 +10,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -51,6 +52,8 @@ class LearnerBridge:
             try:
                 self._show(hook, engine, buffers)
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 self._experiment.run.count("lightzero_learner", message=f"an iteration could not be kept: {err}")
         for buffer in buffers.values():
             buffer.clear()

@@ -26,6 +26,7 @@ from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.capture.samples.content import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 from rollbook.values.arrays import host_array, host_tensor
 from rollbook.values.devices import copy_on_device, is_deferred
@@ -460,6 +461,8 @@ class Log(Callback):
         except LoggingFailed:
             raise
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.count(f"mrl_{what}", f"the log could not keep the {what} of a batch ({type(err).__name__}: {err})")
 
 

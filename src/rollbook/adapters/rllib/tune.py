@@ -19,6 +19,7 @@ from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 
 TYPE_CHECKING = False
@@ -154,6 +155,8 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         try:
             work()
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._count("rllib/tune", message=f"{what} failed: {type(err).__name__}: {err}; the experiment goes on")
 
 
@@ -295,6 +298,8 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
         try:
             return work()
         except Exception as err:
+            if is_foreign(err):
+                raise
             self._count("rllib/old_logger", message=f"a logger failed: {type(err).__name__}: {err}; it is left out")
             return None
 

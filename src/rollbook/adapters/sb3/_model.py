@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from rollbook.foreign import is_foreign
 from rollbook.values.described import Described
 
 TYPE_CHECKING = False
@@ -27,7 +28,9 @@ def environment_name(model: BaseAlgorithm) -> str:
         if spec is not None:
             return str(spec.id)
         return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
-    except Exception:  # a remote or home-made vector environment need not know
+    except Exception as raised:  # a remote or home-made vector environment need not know
+        if is_foreign(raised):
+            raise
         return "environment"
 
 
@@ -72,7 +75,9 @@ class _Settings(Described):
         if callable(value):  # a schedule: a function of the remaining progress
             try:
                 return self.value(value(1.0), place, above)
-            except Exception:
+            except Exception as raised:
+                if is_foreign(raised):
+                    raise
                 return type(value).__name__
         text = str(value)
         return text if " at 0x" not in text else type(value).__name__

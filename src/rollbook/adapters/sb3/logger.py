@@ -16,6 +16,7 @@ from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
 from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Logger(_Base):
                 elif callable(getattr(output, "writekvs", None)):
                     output.writekvs(dict(values))
             except Exception as err:
+                if is_foreign(err):
+                    raise
                 failed.append((output, err))
         for output, error in failed:
             if isinstance(error, (_host.FormatUnsupportedError, ValueError)) and getattr(output, "compat", False):
@@ -162,7 +165,7 @@ class Logger(_Base):
     def _failed(self, verb: str, output: object, err: Exception) -> None:
         from rollbook.errors import LoggingFailed
 
-        if isinstance(err, LoggingFailed):
+        if isinstance(err, LoggingFailed) or is_foreign(err):
             raise err
         if self._counter is None:
             runs = [run for o in self.output_formats if (run := getattr(o, "run", None)) is not None]

@@ -31,6 +31,7 @@ from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, p
 from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.files import replacing
+from rollbook.foreign import is_foreign
 from rollbook.values.arrays import without_graph
 
 TYPE_CHECKING = False
@@ -172,6 +173,8 @@ class Logger:
         try:
             paths.append(saving.save_vars(state_dict, folder, itr))
         except Exception as err:
+            if is_foreign(err):
+                raise
             self.log("Warning: could not pickle state_dict.", color="red")
             self._count("save_state", message=f"vars{number}.pkl was not written: {type(err).__name__}: {err}")
         guard = self._count.guard

@@ -268,16 +268,13 @@ def _give_name(made: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with tolerating(OSError):  # what could not be written can often not be removed either; it is cleared later
         if path.is_dir() and not path.is_symlink():
             import shutil
 
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    except OSError as raised:  # what could not be written can often not be removed either; it is cleared later
-        if is_foreign(raised):
-            raise
 
 
 def _is_entry(entry: object) -> bool:

@@ -138,9 +138,7 @@ class Checkpoints:
         known = _known(self._recorder.clocks_now() if clocks is None else clocks)
         try:
             return self._save(state, score, write, path, keep, known, higher_is_better, rng)
-        except LoggingFailed as raised:
-            if is_foreign(raised):
-                raise
+        except LoggingFailed:
             raise
         except Exception as err:  # the disk, torch, a function of the user
             if is_foreign(err):

@@ -209,12 +209,9 @@ def _plain_array(value: Any, path: str) -> tuple[object, object]:
         raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
     spec = container.dtype_spec(array.dtype, path)
     back = ["array", [spec, list(array.shape)], {}]
-    try:
+    with tolerating(TypeError, ValueError):  # text, times, structures, foreign byte order: as bytes
         return torch.from_numpy(array.copy() if not array.flags.writeable else array), back
-    except (TypeError, ValueError) as raised:  # text, times, structures, foreign byte order: as bytes
-        if is_foreign(raised):
-            raise
-        return torch.frombuffer(bytearray(container.array_bytes(array)) or bytearray(1), dtype=torch.uint8), back
+    return torch.frombuffer(bytearray(container.array_bytes(array)) or bytearray(1), dtype=torch.uint8), back
 
 
 def _typed(value: Any, back: Any) -> Any:

@@ -19,6 +19,7 @@ from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.ledger import TOTAL, RewardLedger
 from rollbook.errors import LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values import scalar_of
 from rollbook.values.storable import UNSTORABLE, plain
 
@@ -120,8 +121,6 @@ class EpisodeRecorder:
         """An episode begins. `obs` is the first observation; `seed` and `options` are what the reset was given."""
         try:
             self._begin(seed, options, obs, env_index)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.failed(err)
 
@@ -170,8 +169,6 @@ class EpisodeRecorder:
         """
         try:
             return self._step(reward, terminated, truncated, info, obs, action, next_obs, components, extra)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.failed(err)
             return ""
@@ -222,8 +219,6 @@ class EpisodeRecorder:
         """End the episode under way, as a framework that knows says. Returns its id, "" if there was none."""
         try:
             return self._end(bool(terminated), bool(truncated), complete=bool(terminated or truncated))
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.failed(err)
             return ""
@@ -274,7 +269,13 @@ class EpisodeRecorder:
         self.count_steps()
 
     def failed(self, err: Exception) -> None:
-        """Count what went wrong in here, and say it once."""
+        """Count what went wrong in here, and say it once; what somebody else raised meanwhile goes on.
+
+        Raises:
+          LoggingFailed: what was refused under strict=True.
+        """
+        if isinstance(err, LoggingFailed) or is_foreign(err):
+            raise err
         self._recorder.count(
             "episode_recording",
             1,
@@ -301,8 +302,6 @@ class EpisodeRecorder:
         """
         try:
             self._trajectory.write_out()
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.failed(err)
 
@@ -313,8 +312,6 @@ class EpisodeRecorder:
         try:
             if self.check is not None:
                 self.check(self, info or {})
-        except LoggingFailed:
-            raise
         except Exception as err:
             self.failed(err)
         finally:

@@ -9,7 +9,7 @@ import gymnasium
 from rollbook.capture.episodes.auditor import reported_in
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.gym.wrappers import comparable, describe_env, has_autoreset, reporter
-from rollbook.errors import BadInput, LoggingFailed
+from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,8 +112,6 @@ class RecordEpisodes(gymnasium.Wrapper):
                         episodes.drive_clock()
                     return result
             self._note(result, action)
-        except LoggingFailed:
-            raise
         except Exception as err:
             episodes.failed(err)
         return result

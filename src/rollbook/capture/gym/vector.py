@@ -19,6 +19,7 @@ from rollbook.capture.gym.merged_infos import info_of, reported_of, tells
 from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.foreign import is_foreign
 from rollbook.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
@@ -88,8 +89,6 @@ class RecordVectorEpisodes(VectorWrapper):
         result = self.env.reset(seed=seed, options=options)
         try:
             self._note_reset(result[0], seed, asked, mask)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self._failed(err)
         return result
@@ -100,8 +99,6 @@ class RecordVectorEpisodes(VectorWrapper):
         result = self.env.step(actions)
         try:
             self._note_step(result, actions)
-        except LoggingFailed:
-            raise
         except Exception as err:
             self._failed(err)
         return result
@@ -110,8 +107,6 @@ class RecordVectorEpisodes(VectorWrapper):
         """Write what is still in memory, check the sums with those of the sub-environments, and close."""
         try:
             self._note_close()
-        except LoggingFailed:
-            raise
         except Exception as err:
             self._failed(err)
         super().close(**kwargs)
@@ -285,6 +280,8 @@ class RecordVectorEpisodes(VectorWrapper):
             self._settings.auditor.sums_differ((total, steps, episodes), (counts[2], counts[1], counts[0]), self._mode)
 
     def _failed(self, err: Exception) -> None:
+        if isinstance(err, LoggingFailed) or is_foreign(err):
+            raise err
         self._recorder.count(
             "episode_recording",
             1,

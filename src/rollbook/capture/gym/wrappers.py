@@ -8,6 +8,7 @@ import gymnasium
 
 from rollbook.capture.episodes.spaces import describe
 from rollbook.errors import LoggingFailed
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,4 +118,6 @@ def describe_env(env: Any, settings: EpisodeSettings) -> None:
     except LoggingFailed:
         raise
     except Exception as err:
+        if is_foreign(err):
+            raise
         settings.recorder.count("env_description", 1, f"the spaces of {env!r:.80} could not be written down ({err})")

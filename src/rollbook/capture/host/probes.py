@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import time
 
+from rollbook.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,7 +77,9 @@ class Host:
             try:
                 readings.update(probe())
                 self._failures.pop(id(probe), None)
-            except Exception:
+            except Exception as raised:
+                if is_foreign(raised):
+                    raise
                 failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
                 if failures >= 3:
                     self._probes.remove(probe)

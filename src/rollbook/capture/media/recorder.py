@@ -191,9 +191,7 @@ class Media:
                 raise
             self._refuse(key, str(err))
             return None
-        except LoggingFailed as raised:
-            if is_foreign(raised):
-                raise
+        except LoggingFailed:
             raise
         except Exception as err:  # the disk; an iterator, image or figure of the user
             if is_foreign(err):
@@ -260,11 +258,8 @@ class Media:
 def _bytes_in(folder: str) -> int:
     size = 0
     for entry in os.scandir(folder):
-        try:
+        with tolerating(OSError):  # the keeper has just done with it
             size += entry.stat().st_size
-        except OSError as raised:  # the keeper has just done with it
-            if is_foreign(raised):
-                raise
     return size
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence, Set
 from rollbook.capture.origin.secrets import HIDDEN, hidden
 from rollbook.errors import BadInput
 from rollbook.files import replacing
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.values.walk import Walk, named_parts, repr_of, where
 
 TYPE_CHECKING = False
@@ -182,12 +182,9 @@ class _Configured(Walk):
         self._left -= 1
         if self._left < 0:
             return self.refused(value, place)
-        try:
+        with tolerating(Exception):  # an accessor of the caller's object failed
             return self._form(value, place, above)
-        except Exception as raised:  # an accessor of the caller's object failed
-            if is_foreign(raised):
-                raise
-            return self.refused(value, place)
+        return self.refused(value, place)
 
     def _form(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
         kind = type(value)

@@ -11,6 +11,7 @@ import os
 import sys
 
 from rollbook.capture.origin.secrets import hidden, is_secret_name, without_secrets
+from rollbook.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def collect(
         try:
             origin[name] = part()
         except Exception as err:  # each part is worth having without the others
+            if is_foreign(err):
+                raise
             origin[name] = None
             problems[name] = f"{type(err).__name__}: {err}"[:200]
     if problems:
