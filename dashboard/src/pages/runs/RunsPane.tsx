@@ -21,7 +21,8 @@ import * as view from "./view.ts";
 export function RunsPane() {
   const active = useSignal(-1);
   const ids = chosen();
-  useEffect(() => sayColumns(ids), [ids.join("~")]);
+  const asked = table.answer.value !== null || table.error.value !== null;
+  useEffect(() => { if (asked) sayColumns(ids); }, [ids.join("~"), asked]); // a question for cells does not break off the first one
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(

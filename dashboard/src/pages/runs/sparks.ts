@@ -7,6 +7,7 @@ import { source } from "../../state/here.ts";
 import { rowId } from "./table.ts";
 
 const POINTS = 40;
+const BEHIND = 300; // ms: the first charts come first
 export const WIDTH = 62;
 export const HEIGHT = 18;
 
@@ -14,6 +15,7 @@ const paths = new Map<string, Signal<string>>();
 const waiting = new Map<string, Row>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let key = "";
+let asked = false;
 
 /** The path of a row's curve of `of`, empty until it is there. */
 export function spark(row: Row, of: string): Signal<string> {
@@ -27,7 +29,7 @@ export function spark(row: Row, of: string): Signal<string> {
     path = signal("");
     paths.set(id, path);
     waiting.set(id, row);
-    timer ??= setTimeout(() => void ask(), 60);
+    timer ??= setTimeout(() => void ask(), asked ? 60 : BEHIND);
   }
   return path;
 }
@@ -44,6 +46,7 @@ export function forget(runs: readonly string[], rows: Iterable<Row>): void {
 
 async function ask(): Promise<void> {
   timer = undefined;
+  asked = true;
   const rows = [...waiting.values()];
   waiting.clear();
   const of = key;
