@@ -135,3 +135,17 @@ def test_a_range_knows_the_whole_axis_whether_or_not_the_whole_was_seen_before(
     ((after, _),) = curves(client, runs=runs[:1], keys=["train/return"], points=50, start=600, stop=4_000)
     assert after["span"] == whole["span"]
     assert alone["span"] == pytest.approx(whole["span"], rel=0.01, abs=whole["span"][1] * 0.01)
+
+
+def test_very_many_curves_are_compressed_on_their_way(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [row["run"] for row in client.post("/api/runs", json={}).json()["rows"]]
+    ask = {"runs": runs, "keys": ["train/return", "update/loss"], "points": 40}
+    plain = client.post("/api/series", json=ask)
+    assert "content-encoding" not in plain.headers
+    monkeypatch.setattr("rollbook.server.series._MANY", 2)
+    zipped = client.post("/api/series", json=ask)
+    assert zipped.headers["content-encoding"] == "gzip"
+    same = [header | {"took_ms": 0} for header, _ in unpack(plain.content)]
+    assert [header | {"took_ms": 0} for header, _ in unpack(zipped.content)] == same
+    bare = client.post("/api/series", json=ask, headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in bare.headers

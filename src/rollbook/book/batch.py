@@ -10,7 +10,7 @@ from rollbook.array_types import NDArray
 from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Pieces
-from rollbook.book.read_context import Context
+from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
@@ -69,7 +69,8 @@ def _alone(
     few: int,
 ) -> Series:
     """One key by itself; how many rows are in sight is seen of points so fine that each of few rows has its own."""
-    fine = points if points is None else max(points, few)
+    whole = start is None and stop is None
+    fine = points if points is None or (whole and _rows_for_certain(pieces, run, key) > few) else max(points, few)
     series = envelope(pieces, run, key, x=x, points=fine, start=start, stop=stop)
     if fine == points or points is None:
         return series
@@ -82,6 +83,15 @@ def _alone(
     total = np.where(empty, 0.0, series.mean * series.count)
     buckets = Buckets(series.x, series.x, low, high, total, series.count, bad)
     return reduce_points(buckets, points, series.axis, start, stop)
+
+
+def _rows_for_certain(pieces: Pieces, run: Context, key: str) -> int:
+    """So many rows of a key are there at least, as footers say: nothing is read."""
+    rows = 0
+    for piece in pieces:
+        if piece.part is not None and not piece.is_long and key in piece.meta["keys"] and counts(piece, run) is True:
+            rows += piece.part.rows - piece.part.null_count(piece.column_of(key))
+    return rows
 
 
 def _resolved(asked: str, labels: dict[str, str], run: Context) -> str | None:

@@ -29,7 +29,10 @@ __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
 _BUCKETS_A_POINT = 4
 _RAW_ROWS = 1 << 20
-"""Up to this many rows in sight are read as they are."""
+"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point."""
+
+_CHEAP_ROWS = 1 << 19
+"""Up to this many always."""
 
 _EXACT_ROWS = 1 << 18
 """Up to this many rows of a piece are put into their stretch of the axis one by one."""
@@ -273,7 +276,7 @@ def _from_pyramid(
 
     `in_sight` is the number of rows of all pieces: a series may lie in many parts, each of which has few.
     """
-    if in_sight <= _RAW_ROWS:
+    if in_sight <= _CHEAP_ROWS or in_sight <= min(_RAW_ROWS, _BUCKETS_A_POINT * points * bucket_rows(0)):
         return None
     try:
         first, last = pyramid.ranges(axis)

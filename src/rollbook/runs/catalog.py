@@ -22,7 +22,7 @@ from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.status import derived
 
-__all__ = ["open"]
+__all__ = ["open", "stamped"]
 
 _DEEPEST = 3
 """How many folders below the root a run may lie: <root>/<project>/<run>, and one to spare."""
@@ -54,6 +54,16 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
     problems: list[str] = []
     rows = _load(root, folders, problems)
     return RunSet([row for row in rows if row is not None], root, problems)
+
+
+def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
+    """folder -> (the run.json's time, size and number as it was read, the run's row), of all runs below a folder.
+
+    What was read last time is taken from the user's cache, as in `open`; runs that cannot be read are left out.
+    """
+    folders = sorted(_find(root, 0), key=itemgetter(0))
+    rows = _load(root, folders, [])
+    return {str(row["path"]): (_known[str(row["path"])][0], row) for row in rows if row is not None}
 
 
 def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:

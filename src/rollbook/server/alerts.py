@@ -20,6 +20,7 @@ from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
 from rollbook.server.schemas.run_panels import AlertsAnswer, AlertsAsk
 from rollbook.server.series import check_range, started
 from rollbook.server.shared_state import Hall
+from rollbook.storage.layout import journal_folder, part_folders
 
 __all__ = ["ENDPOINTS", "alerts_of", "media_of", "media_url"]
 
@@ -219,11 +220,13 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
     rows = (
         hall.rows(ask.runs)
         if ask.runs is not None
-        else list(hall.catalogue.snapshot().rows.values())[: hall.limits.runs]
+        else sorted(hall.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: hall.limits.runs]
     )
     by_run: dict[str, dict[str, int]] = {}
     newest: list[Alert] = []
     for row in rows:
+        if not _may_have_alerts(row.folder):
+            continue
         try:
             alerts = alerts_of(hall, row, default_axis(hall, row))
         except (RollbookError, OSError):
@@ -236,6 +239,22 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
     total = sum(sum(levels.values()) for levels in by_run.values())
     return AlertsAnswer(total=total, by_run=by_run, newest=newest[:50])
+
+
+def _created(row: RunRow) -> float:
+    created = row.about.get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def _may_have_alerts(folder: str) -> bool:
+    """Whether a run has sealed alerts, or a journal that may hold some: two looks instead of opening it."""
+    if any(os.path.isdir(parts) for parts in part_folders(folder, "alerts")):
+        return True
+    try:
+        with os.scandir(journal_folder(folder)) as writers:
+            return next(writers, None) is not None
+    except OSError:
+        return False
 
 
 ENDPOINTS = [

@@ -6,6 +6,7 @@ import hmac
 import logging
 import os
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import quote
@@ -65,7 +66,8 @@ def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[R
             ask = await _asked(endpoint, request, hall)
             result = await workers.run(lambda: endpoint.work(hall, ask))
             if isinstance(result, Streamed):
-                return _streamed(result, workers)
+                zipped = result.many and "gzip" in request.headers.get("accept-encoding", "")
+                return _streamed(result, workers, zipped)
             if isinstance(result, Download):
                 return _download(result)
             if isinstance(result, Answer):
@@ -171,16 +173,23 @@ async def _body(request: Request, most: int) -> bytes:
     return bytes(received)
 
 
-def _streamed(result: Streamed, workers: Workers) -> Response:
-    async def pieces() -> AsyncIterator[bytes]:
-        source = iter(result.pieces)
-        while True:
-            piece = await workers.run(lambda: next(source, None))
-            if piece is None:
-                return
-            yield piece
+def _streamed(result: Streamed, workers: Workers, zipped: bool) -> Response:
+    source = iter(result.pieces)
+    packer = zlib.compressobj(1, wbits=31)  # 31: as gzip
 
-    headers = {}
+    def next_piece() -> bytes | None:
+        piece = next(source, None)
+        if piece is None or not zipped:
+            return piece
+        return packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)  # so that each piece can be shown as it comes
+
+    async def pieces() -> AsyncIterator[bytes]:
+        while (piece := await workers.run(next_piece)) is not None:
+            yield piece
+        if zipped:
+            yield packer.flush()
+
+    headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if zipped else {}
     if result.filename is not None:
         headers["Content-Disposition"] = attachment(result.filename)
     return StreamingResponse(pieces(), media_type=result.media_type, headers=headers)

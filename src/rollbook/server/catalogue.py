@@ -14,6 +14,7 @@ from typing import Any
 from rollbook import manifest
 from rollbook.errors import RollbookError
 from rollbook.runs.catalog import open as open_runs
+from rollbook.runs.catalog import stamped
 from rollbook.server.refusals import Refused
 from rollbook.storage.status import derived
 
@@ -107,6 +108,7 @@ class Catalogue:
         self._unreadable: dict[str, str] = {}  # by folder, why
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
         self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
+        self._early: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
@@ -137,6 +139,8 @@ class Catalogue:
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
             folders = [folder for root in self.roots for folder in self._find(root, 0)]
+            if not self._looked_at:  # the first look: thousands of runs are mostly as the last server saw them
+                self._early = {folder: known for root in self.roots for folder, known in stamped(root).items()}
             changed: list[RunRow] = []
             rows: dict[str, RunRow] = {}
             unreadable = dict(self._unreadable)
@@ -157,6 +161,7 @@ class Catalogue:
             if full:
                 self._full_at = time.monotonic()
             self._looked_at = time.monotonic()
+            self._early = {}
             if changed or unreadable != self._unreadable or not self._snapshot.version:
                 by_key = {row.key: row for row in rows.values()}
                 self._snapshot = Snapshot(
@@ -189,6 +194,9 @@ class Catalogue:
         if known is not None and known.stamp == stamp:
             return known if not _may_change(known) else self._judged(folder, known)
         self._pages.pop(folder, None)
+        early = self._early.get(folder)
+        if early is not None and early[0] == stamp:
+            return RunRow(self._key(folder, str(early[1].get("id"))), folder, early[1], stamp)
         try:
             (about,) = open_runs(folder).rows()
         except (RollbookError, OSError, ValueError):

@@ -21,11 +21,13 @@ class Streamed:
       media_type: what it is.
       pieces: made one after the other, in a thread.
       filename: a name to save it under; None: it is shown, not saved.
+      many: whether it says so much that it is worth being compressed on its way.
     """
 
     media_type: str
     pieces: Iterator[bytes]
     filename: str | None = None
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,13 @@ __all__ = ["Facts", "FactsShelf"]
 _MOST_WAITING = 20_000
 _LASTING_SECONDS = 1.0
 _REST = 14
-"""So many times as long as renewing a run's facts took, the thread behind rests: many live runs cost 1/15 of a core."""
+"""So many times as long as reading a run's facts took, the thread behind rests where nobody waits for them: many live
+runs, or thousands of old ones whose numbers are not on the screen, cost 1/15 of a core."""
+_AT_ONCE = 500
+"""So many runs nobody waits for are read without a rest: those of most folders, and what the newest of others log."""
 _LONGEST_REST = 0.1
+_OFTEN, _SELDOM = 0.5, 5.0
+"""Seconds between two times that newer numbers are told of: those somebody waits for; the others."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class FactsShelf:
         self._readers, self._changed = readers, changed
         self._facts: dict[str, Facts] = {}
         self._waiting: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
+        self._later: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
         self._lock = threading.Condition()
         self._thread: threading.Thread | None = None
         self.version = 0
@@ -85,36 +91,44 @@ class FactsShelf:
             return False
         return not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS
 
-    def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = ()) -> int:
-        """Have facts read in the background; how many are to come."""
+    def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = (), *, hurry: bool = True) -> int:
+        """Have facts read in the background; how many are to come.
+
+        Args:
+          hurry: whether somebody waits for them; the others are read behind those, and of many the rest at a pace.
+        """
         keys = [*extremes] or [""]
         with self._lock:
             for row in rows:
                 for key in keys:
-                    if len(self._waiting) < _MOST_WAITING:
-                        self._waiting.setdefault((row.folder, key), row)
-            if self._waiting and self._thread is None:
+                    name = (row.folder, key)
+                    if hurry:
+                        self._later.pop(name, None)
+                    if len(self._waiting) + len(self._later) < _MOST_WAITING and name not in self._waiting:
+                        (self._waiting if hurry else self._later).setdefault(name, row)
+            if (self._waiting or self._later) and self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="rollbook-facts", daemon=True)
                 self._thread.start()
-            return len(self._waiting)
+            return len(self._waiting) + len(self._later)
 
     def _work(self) -> None:
         announced = time.monotonic()
         while True:
             with self._lock:
-                if not self._waiting:
+                if not self._waiting and not self._later:
                     self._thread = None
                     break
-                (_, key), row = self._waiting.popitem(last=False)
+                at_pace = not self._waiting and len(self._facts) >= _AT_ONCE
+                (_, key), row = (self._waiting or self._later).popitem(last=False)
             known, began = row.folder in self._facts, time.perf_counter()
             try:
                 self.now(row, [key] if key else [])
             except (RollbookError, OSError):
                 self._facts.setdefault(row.folder, Facts(None, time.monotonic()))
-            if time.monotonic() - announced > 0.5:
+            if time.monotonic() - announced > (_SELDOM if at_pace else _OFTEN):
                 announced = time.monotonic()
                 self._tell()
-            if known:
+            if known or at_pace:
                 time.sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))
         self._tell()
 

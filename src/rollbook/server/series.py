@@ -34,6 +34,9 @@ _NOTHING = "nothing"
 """Stands in the shelf for a key that a run has not."""
 
 
+_MANY = 400
+"""Curves whose short arrays weigh less than what is said of them: that shrinks to a fraction when it is compressed."""
+
 _TAIL = 0.05
 """Quantiles between which a curve's usual values lie."""
 
@@ -93,7 +96,7 @@ def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
         )
     check_range(ask.start, ask.stop)
     fields: list[str] = list(dict.fromkeys(ask.fields))
-    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields))
+    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields), many=len(rows) * len(keys) >= _MANY)
 
 
 def check_points(points: int, most: int) -> None:

@@ -176,7 +176,7 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
         *(f"{w}:{k[1:-1]}" for w, k in _METRIC_CALL.findall(ask.filter or "")),
     ]
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
-    same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[])
+    same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[], drawn=[], draw_first=0)
     key, stamp = ("table", msgspec.json.encode(same)), (shot.version, hall.facts.version if metrics else 0)
     flattened = hall.shelf.get(key, stamp)
     pending = 0
@@ -544,10 +544,10 @@ def _number(value: object) -> float | None:
 
 def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
     """What can stand in the table: the fields of the configurations and summaries, and the keys of metrics."""
-    rows = hall.rows(ask.runs) if ask.runs is not None else list(hall.catalogue.snapshot().rows.values())
+    shot = hall.catalogue.snapshot()
+    rows = hall.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
     until = time.perf_counter() + _PATIENCE
-    have: Counter[str] = Counter()
-    shared: Counter[str | None] = Counter()
+    alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each choice of them is looked at once
     for row in rows:
         facts = hall.facts.known(row)
         if facts is None and time.perf_counter() < until:
@@ -556,18 +556,33 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
             except Exception:  # a damaged run has no columns to offer
                 continue
         if facts is not None:
-            have.update(list(facts.latest))
-            shared.update({canonical(key) for key in facts.latest} - {None, *facts.latest})
+            alike[tuple(facts.latest)] += 1
+    have: Counter[str] = Counter()
+    shared: Counter[str | None] = Counter()
+    for logged, n in alike.items():
+        have.update(dict.fromkeys(logged, n))
+        shared.update(dict.fromkeys({canonical(key) for key in logged} - {None, *logged}, n))
     for name, n in shared.items():  # what runs of several frameworks call differently stands under the common name
         if name is not None and have[name]:
             have[name] += n
     unknown = [row for row in rows if hall.facts.known(row) is None]
+    unknown.sort(key=lambda row: _number(row.about.get("created")) or 0.0, reverse=True)
     return ColumnsAnswer(
-        pending=hall.facts.fetch(unknown) if unknown else 0,
-        config=_config_columns(rows, "config"),
-        summary=_config_columns(rows, "summary"),
+        pending=hall.facts.fetch(unknown, hurry=False) if unknown else 0,
+        config=_config_columns_of(hall, rows, "config", None if ask.runs else shot.version),
+        summary=_config_columns_of(hall, rows, "summary", None if ask.runs else shot.version),
         metrics=[MetricColumn(key=plain(key), runs=n) for key, n in sorted(have.items())],
     )
+
+
+def _config_columns_of(hall: Hall, rows: Sequence[RunRow], part: str, version: int | None) -> list[ConfigColumn]:
+    """Those of all runs are kept until a run changes (`version`): the page asks again while their numbers are read."""
+    kept: list[ConfigColumn] | None = None if version is None else hall.shelf.get(("columns", part), version)
+    if kept is None:
+        kept = _config_columns(rows, part)
+        if version is not None:
+            hall.shelf.put(("columns", part), version, kept, 1_000 * len(kept) + 100)
+    return kept
 
 
 def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:

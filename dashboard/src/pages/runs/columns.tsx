@@ -19,13 +19,14 @@ export const heroKey = signal("");
 
 const FIXED = ["status", "progress", "created", "updated", "duration", "seed", "host", "tags", "notes", "attempts", "alerts", "group", "job_type"];
 
-const AGAIN = 500; // ms, while the server still reads what the runs hold
+const AGAIN = 500; // ms, while the server still reads what the runs hold; longer and longer
+const SELDOM = 10_000;
 
-export async function learnColumns(): Promise<void> {
+export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
   heroKey.value = telling(answer.metrics) ?? "";
-  if (answer.pending > 0) setTimeout(() => void learnColumns().catch(() => undefined), AGAIN);
+  if (answer.pending > 0) setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
 }
 
 /** Columns of the table, in order: those of the address, or a good choice. */

@@ -1,0 +1,53 @@
+"""The numbers of the table: who waits for them has them first."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rollbook.server.catalogue import RunRow
+from rollbook.server.facts import Facts, FactsShelf
+from rollbook.server.readers import Readers
+
+
+def test_numbers_that_somebody_waits_for_are_read_before_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = FactsShelf(Readers(4), lambda: None)
+    rows = [RunRow(f"r{n}", f"folder {n}", {}, ()) for n in range(4)]
+    order: list[str] = []
+    began, go_on, all_read = threading.Event(), threading.Event(), threading.Event()
+
+    def now(row: RunRow, extremes: object = ()) -> Facts:
+        order.append(row.key)
+        began.set()
+        go_on.wait(60)
+        if len(order) == len(rows):
+            all_read.set()
+        return Facts(None, 0.0)
+
+    monkeypatch.setattr(shelf, "now", now)
+    assert shelf.fetch(rows[:3], hurry=False) == 3
+    assert began.wait(60)
+    assert shelf.fetch([rows[3], rows[2]]) == 3
+    go_on.set()
+    assert all_read.wait(60)
+    assert order == ["r0", "r3", "r2", "r1"]
+
+
+def test_of_thousands_of_runs_the_numbers_nobody_waits_for_are_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = FactsShelf(Readers(4), lambda: None)
+    rows = [RunRow(f"r{n}", f"folder {n}", {}, ()) for n in range(6)]
+    rests: list[float] = []
+    all_read = threading.Event()
+
+    def now(row: RunRow, extremes: object = ()) -> Facts:
+        facts = shelf._facts[row.folder] = Facts(None, 0.0)
+        return facts
+
+    monkeypatch.setattr("rollbook.server.facts._AT_ONCE", 4)
+    monkeypatch.setattr("rollbook.server.facts.time.sleep", rests.append)
+    monkeypatch.setattr(shelf, "now", now)
+    monkeypatch.setattr(shelf, "_tell", lambda: all_read.set() if len(shelf._facts) == len(rows) else None)
+    shelf.fetch(rows, hurry=False)
+    assert all_read.wait(60)
+    assert len(rests) == 2
