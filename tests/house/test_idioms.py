@@ -73,3 +73,22 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
                 if not re.search(r"\bis_foreign\(|\braise\b|failed\(", words):  # `failed` asks, see the tests of each
                     swallowed.append(f"{file.relative_to(SRC)}:{node.lineno}")
     assert swallowed == []
+
+
+def test_the_table_of_rooms_says_what_each_of_them_imports() -> None:
+    import grimp
+
+    graph = grimp.build_graph("rollbook")
+    rooms = {name.rpartition(".")[2] for name in graph.find_children("rollbook") if graph.find_children(name)}
+    rooms -= {"spool", "values"}
+    page = (Path(__file__).parents[2] / "docs" / "internals.md").read_text(encoding="utf-8")
+    told: dict[str, str] = {}
+    for names, may_know in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|.*\| ([^|]*) \|$", page, re.MULTILINE):
+        told |= dict.fromkeys(re.findall(r"\w+", names), may_know)
+    assert rooms <= told.keys()
+    for room in rooms - {"cli"}:  # it stands on everything
+        inside = {f"rollbook.{room}", *graph.find_descendants(f"rollbook.{room}")}
+        known = {
+            f"{other}.".split(".")[1] for module in inside for other in graph.find_modules_directly_imported_by(module)
+        }
+        assert {other for other in known & rooms - {room} if other not in re.findall(r"\w+", told[room])} == set(), room
