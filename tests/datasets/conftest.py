@@ -64,6 +64,24 @@ class Sampled(gymnasium.Env[Any, Any]):
         return obs, reward, over and not self._truncate, over and self._truncate, info
 
 
+class Odd(Sampled):
+    """Numbers alone, so that lines are made ahead; in some episodes one that JSON has not, or one that is missing."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, _ = super().step(action)
+        number, t = len(self.given), len(self.given[-1]["action"])
+        reward = {4: np.nan, 9: -np.inf}.get(number, reward) if t == 2 else reward
+        if number == 6 and t == 1 and obs.dtype.kind == "f":
+            obs = np.full_like(obs, np.inf)
+        return obs, reward, terminated, truncated, {"x": t / 3} if number % 5 == 2 else {}
+
+
+@pytest.fixture
+def odd() -> Callable[[str, list[int]], Odd]:
+    """Such environments of a named space, with episodes of the lengths given."""
+    return lambda observed, lengths: Odd(SPACES[observed], SPACES["vector"], lengths)
+
+
 def play(env: Any, episodes: int, seed: int = 3) -> None:
     env.action_space.seed(seed)
     for number in range(episodes):

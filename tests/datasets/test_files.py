@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource, from_jsonl, from_rllib, to_jsonl, to_lerobot, to_rllib
+from rollbook.datasets import StepSource, from_jsonl, from_rllib, jsonl, to_jsonl, to_lerobot, to_rllib
 from rollbook.datasets._png import pixels, png
 from rollbook.errors import BadInput, Damaged, NewerFormat
 
@@ -61,6 +62,42 @@ def test_json_lines_bring_everything_back(
     assert (told.episodes, told.steps) == (back.episodes, back.steps) == (3, 14)
     assert_same_trajectories(book, run.book)
     assert StepSource(run.book).space("observation") == StepSource(book).space("observation")
+
+
+@pytest.mark.parametrize("observed", ["vector", "discrete", "multi_binary", "image"])
+def test_lines_made_ahead_are_those_of_each_episode_in_whatever_order_they_are_asked_for(
+    new_run: Any, seal: Any, odd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observed: str
+) -> None:
+    run = new_run()
+    scopes = [RecordEpisodes(odd(observed, [4, 1, 6]), run.scope(name), steps=True) for name in "ab"]
+    for number in range(12):
+        for env in scopes if number % 4 == 3 else scopes[:1]:  # two at once have their rows between each other's
+            env.action_space.seed(number)
+            env.reset(seed=number)
+        ended = [False] * len(scopes)
+        for _ in range(2 if number == 7 else 6):
+            for place, env in enumerate(scopes if number % 4 == 3 else scopes[:1]):
+                if not ended[place]:
+                    ended[place] = any(env.step(env.action_space.sample())[2:4])
+    book = seal(run)
+    monkeypatch.setattr(jsonl, "_ROWS_AHEAD", 16)
+    ids = [episode for episode, _ in StepSource(book).keys]
+    real, made = jsonl._Ahead.episode, []
+
+    def watched(*arguments: Any) -> str | None:
+        made.append(real(*arguments))
+        return made[-1]
+
+    for n, order in enumerate((ids, ids[::-1], [*ids[5:], *ids[:5]], ids[::2])):
+        with monkeypatch.context() as patch:
+            patch.setattr(jsonl._Ahead, "episode", watched)
+            told = to_jsonl(book, tmp_path / f"{n}", episodes=order)
+            patch.setattr(jsonl._Ahead, "episode", lambda *_: None)
+            each = to_jsonl(book, tmp_path / f"{n} each", episodes=order)
+        assert (tmp_path / f"{n}").read_bytes() == (tmp_path / f"{n} each").read_bytes()
+        assert (told.episodes, told.steps, told.with_gaps) == (each.episodes, each.steps, each.with_gaps)
+    assert any(made) == (observed != "image")
+    assert None in made
 
 
 def test_json_lines_are_plain_and_strict(recorded: Any, tmp_path: Path) -> None:
@@ -130,13 +167,13 @@ def test_exporting_more_than_fits_keeps_one_episode_in_memory(recorded: Any, tmp
 
     book, _ = recorded("vector", "discrete", (40,), episodes=8)
     alive: list[int] = []
-    real = _source.StepSource._assemble
+    real = _source.StepSource._locate
 
-    def watched(self: Any, key: Any, spans: Any) -> Any:
+    def watched(self: Any, spans: Any) -> Any:
         alive.append(sum(stop - start for _, _, start, stop in spans))
-        return real(self, key, spans)
+        return real(self, spans)
 
-    monkeypatch.setattr(_source.StepSource, "_assemble", watched)
+    monkeypatch.setattr(_source.StepSource, "_locate", watched)
     to_jsonl(book, tmp_path / "a.jsonl")
     assert alive == [41] * 8
 

@@ -48,7 +48,7 @@ class Column:
 
     def __init__(self, cells: Cells, valid: NDArray | None, *, is_json: bool = False) -> None:
         self.cells, self.valid, self.is_json = cells, valid, is_json
-        self._counts: NDArray | None = None
+        self._counts: memoryview[int] | None = None
 
     def is_there(self, row: int) -> bool:
         """Whether a row has a value."""
@@ -68,7 +68,7 @@ class Column:
             return stop - start
         if self._counts is None:
             self._counts = _counted(self.valid)
-        return int(self._counts[stop] - self._counts[start])
+        return self._counts[stop] - self._counts[start]
 
 
 class Group:
@@ -116,13 +116,14 @@ class Group:
             if name.partition("/")[0] == "obs":
                 seen |= True if column.valid is None else column.valid
         self._steps, self._seen = steps, seen
-        self._steps_before = _counted(steps)
-        self._breaks_before = _counted(np.concatenate([np.diff(self.t) != 1, [True]]) if n else np.zeros(0, bool))
+        breaks = np.concatenate([np.diff(self.t) != 1, [True]]) if n else np.zeros(0, bool)
+        self._steps_before, self._breaks_before = _counted(steps), _counted(breaks)
+        self.observed = [(name, column) for name, column in self.columns.items() if name.partition("/")[0] == "obs"]
 
     def places(self, start: int, stop: int) -> Places | None:
         """The steps among rows [start, stop) of one episode; None without any."""
         before = self._steps_before
-        count = int(before[stop] - before[start])
+        count = before[stop] - before[start]
         if not count:
             return None
         middle = start + count
@@ -246,11 +247,14 @@ def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: b
     return Column(listed, valid, is_json=is_json)
 
 
-def _counted(flags: NDArray) -> NDArray:
-    """[n + 1]: how many of the flags before each place are set."""
+def _counted(flags: NDArray) -> memoryview[int]:
+    """[n + 1]: how many of the flags before each place are set.
+
+    An item of a memoryview is a plain number, in a fourth of the time that one of an array takes.
+    """
     counts = np.zeros(len(flags) + 1, dtype=np.int64)
     np.cumsum(flags, out=counts[1:])
-    return counts
+    return memoryview(counts)  # type: ignore[arg-type]
 
 
 def words_of(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ COUNTED = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int
 _MOST_AXES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Column:
     """One column of frames.
 
@@ -100,11 +101,15 @@ def columns_of(trajectory: Trajectory) -> list[Column]:
         Column("next.terminated", "terminated", terminated),
         Column("next.truncated", "truncated", truncated),
     ]
-    names = [column.name for column in columns]
+    _refuse_twins(tuple([column.name for column in columns]))
+    return columns
+
+
+@lru_cache(maxsize=64)
+def _refuse_twins(names: tuple[str, ...]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise BadInput(f"to_lerobot(): two parts would be named {twice[0]}. Rename one of the parts of the space.")
-    return columns
 
 
 def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: float) -> list[Column]:

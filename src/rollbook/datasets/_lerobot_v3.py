@@ -63,7 +63,7 @@ class V3Writer:
     def add(self, trajectory: Trajectory, columns: list[Column]) -> None:
         """The next episode; its columns are those of the others."""
         self._waiting.append((trajectory.episode_id, len(trajectory), columns))
-        self._waiting_bytes += sum(column.cells.nbytes for column in columns)
+        self._waiting_bytes += sum([column.cells.nbytes for column in columns])
         if self._waiting_bytes >= GROUP_BYTES:
             self._flush()
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +38,6 @@ __all__ = ["StepSource", "Trajectory"]
 _IDENTITY = ("attempt", "writer", "lane", "scope", "at")
 
 
-@dataclass
 class Trajectory:
     """What one agent did in one episode.
 
@@ -46,26 +45,49 @@ class Trajectory:
       episode_id, agent: whose; agent is "" where there is only one.
       t: [n] the steps' numbers, and columns: name -> n cells, for the n steps that have an action or a reward.
       last: name -> one cell: the observation after the last step, {} if it was not recorded.
-      row: the episode's row in `episodes`, {} if it has none.
       times: [n] unix ns.
+      row: the episode's row in `episodes`, {} if it has none; made when it is asked for.
     """
 
-    episode_id: str
-    agent: str
-    t: NDArray
-    columns: dict[str, Cells]
-    last: dict[str, Any]
-    times: NDArray
-    row: dict[str, Any] = field(default_factory=dict)
+    __slots__ = ("_is_whole", "_row", "agent", "columns", "episode_id", "last", "t", "times")
+
+    def __init__(
+        self,
+        episode_id: str,
+        agent: str,
+        t: NDArray,
+        columns: dict[str, Cells],
+        last: dict[str, Any],
+        times: NDArray,
+        row: dict[str, Any] | Callable[[], dict[str, Any]],
+        is_whole: bool | None = None,
+    ) -> None:
+        self.episode_id, self.agent, self.t, self.columns = episode_id, agent, t, columns
+        self.last, self.times = last, times
+        self._row, self._is_whole = row, is_whole
 
     def __len__(self) -> int:
         return len(self.t)
 
     @property
+    def row(self) -> dict[str, Any]:
+        if callable(self._row):
+            self._row = self._row()
+        return self._row
+
+    @property
     def is_whole(self) -> bool:
         """Whether no step is missing: t runs from 0 without a gap."""
-        n = len(self.t)
-        return n > 0 and self.t[0] == 0 and self.t[-1] == n - 1 and bool((self.t[1:] > self.t[:-1]).all())
+        if self._is_whole is None:
+            n = len(self.t)
+            self._is_whole = n > 0 and self.t[0] == 0 and self.t[-1] == n - 1 and bool((self.t[1:] > self.t[:-1]).all())
+        return bool(self._is_whole)
+
+    def with_columns(self, columns: dict[str, Cells]) -> Trajectory:
+        """The same steps with other columns."""
+        return Trajectory(
+            self.episode_id, self.agent, self.t, columns, self.last, self.times, self._row, self._is_whole
+        )
 
     def column(self, name: str, default: object) -> Any:
         """n numbers of a column, or `default` n times."""
@@ -153,10 +175,19 @@ class StepSource:
         return len(self.keys)
 
     def __iter__(self) -> Iterator[Trajectory]:
+        for key, group, places in self.located():
+            yield self.cut(key, group, places)
+
+    def located(self) -> Iterator[tuple[Key, Group, Places]]:
+        """Whose trajectory comes next, and where its steps lie: for what can be done for a whole group at once."""
         for key in self.keys:
-            trajectory = self._read(key)
-            if trajectory is not None:
-                yield trajectory
+            where = self._find(key)
+            if where is not None:
+                yield key, *where
+
+    def row(self, episode_id: str) -> dict[str, Any]:
+        """The episode's row in `episodes`, {} if it has none."""
+        return self._rows.get(episode_id)
 
     @property
     def agents(self) -> list[str]:
@@ -264,10 +295,10 @@ class StepSource:
             if key[0] not in self._rows:
                 self._scopes[key[0]] = scopes(start if order is None else int(order[start]))
 
-    def _read(self, key: tuple[str, str]) -> Trajectory | None:
+    def _find(self, key: Key) -> tuple[Group, Places] | None:
         for _ in range(8):
             try:
-                return self._assemble(key, self._spans[key])
+                return self._locate(self._spans[key])
             except FileNotFoundError:  # a part was merged into another one meanwhile
                 self._index()
         raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
@@ -287,27 +318,40 @@ class StepSource:
             self._cache.move_to_end((number, group))
         return cells
 
-    def _assemble(self, key: tuple[str, str], spans: list[_Span]) -> Trajectory | None:
-        groups = [self._group(piece, group) for piece, group, _, _ in spans]
+    def _locate(self, spans: list[_Span]) -> tuple[Group, Places] | None:
+        """Where the steps of an episode lie; None without any."""
         if len(spans) == 1:
-            group, (_, _, start, stop) = groups[0], spans[0]
+            piece, number, start, stop = spans[0]
+            group = self._group(piece, number)
         else:
+            groups = [self._group(piece, number) for piece, number, _, _ in spans]
             group = joined([part.stretch(span[2], span[3]) for part, span in zip(groups, spans, strict=True)])
             start, stop = 0, len(group)
         places = group.places(start, stop)
-        if places is None:
-            return None
+        return None if places is None else (group, places)
+
+    def cut(self, key: Key, group: Group, places: Places) -> Trajectory:
+        """The trajectory whose steps lie there, as copies."""
         columns: dict[str, Cells] = {}
         last: dict[str, object] = {}
+        start, stop, end, in_order = places.start, places.stop, places.end, places.rows is None
         for name, column in group.columns.items():
+            if in_order and isinstance(column.cells, np.ndarray) and column.count(start, stop) == stop - start:
+                columns[name] = column.cells[start:stop].copy()
+                continue
             cells = cut(column, places)
             if cells is not None:
                 columns[name] = cells
-            if places.end is not None and name.partition("/")[0] == "obs" and column.is_there(places.end):
-                last[name] = column.one(places.end)
-        return Trajectory(key[0], key[1], _at(group.t, places), columns, last, _at(group.times, places),
-                          self._rows.get(key[0]))  # fmt: skip
+        if end is not None:
+            last = {name: column.one(end) for name, column in group.observed if column.is_there(end)}
+        t = _at(group.t, places)
+        is_whole = bool(t[0] == 0) if in_order else None  # then the numbers run on without a break
+        row = partial(self._rows.get, key[0])
+        return Trajectory(key[0], key[1], t, columns, last, _at(group.times, places), row, is_whole)
 
+
+Key = tuple[str, str]
+"""Episode and agent."""
 
 _Span = tuple[int, int, int, int]
 """Where consecutive rows of one episode and agent lie: piece, row group, and from which row to which."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -70,10 +70,11 @@ def _ended(trajectory: Trajectory) -> Trajectory | None:
             "RecordEpisodes(env, scope, steps=…), or pass obs= to the recorder."
         )
     columns = {name: cells[:n] for name, cells in trajectory.columns.items()}
-    return _marked(replace(trajectory, t=trajectory.t[:n], columns=columns, last=last, times=trajectory.times[:n]))
+    t, times = trajectory.t[:n], trajectory.times[:n]
+    return _marked(Trajectory(trajectory.episode_id, trajectory.agent, t, columns, last, times, trajectory.row, True))
 
 
 def _marked(trajectory: Trajectory) -> Trajectory:
     cut = np.array(trajectory.column("truncated", False), dtype=bool)
     cut[-1] = True
-    return replace(trajectory, columns={**trajectory.columns, "truncated": cut})
+    return trajectory.with_columns({**trajectory.columns, "truncated": cut})

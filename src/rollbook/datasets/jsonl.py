@@ -25,8 +25,9 @@ import numpy as np
 
 from rollbook.capture.episodes.spaces import describe, space_from
 from rollbook.datasets._cells import stacked
+from rollbook.datasets._groups import Group, Places
 from rollbook.datasets._replay import Replay
-from rollbook.datasets._source import StepSource, Trajectory
+from rollbook.datasets._source import Key, StepSource, Trajectory
 from rollbook.datasets._whole import Exported
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.files import replacing
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["from_jsonl", "to_jsonl"]
 
 VERSION = 1
+_ROWS_AHEAD = 4096
 _ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
 
 
@@ -69,18 +71,100 @@ def to_jsonl(
                 if text:
                     spaces[f"{what}/{agent}" if agent else what] = json.loads(text)
         _line(file, {"rollbook": "steps", "version": VERSION, "env_id": source.env_id(), "spaces": spaces})
-        for trajectory in source:
-            _write(file, trajectory)
+        ahead = _Ahead()
+        for key, group, places in source.located():
             exported.episodes += 1
-            exported.steps += len(trajectory)
-            exported.with_gaps += not trajectory.is_whole
+            lines = ahead.episode(key, group, places, source.row)
+            if lines is not None:
+                file.write(lines)
+                exported.steps += places.stop - places.start
+                exported.with_gaps += group.t[places.start] != 0
+            else:
+                trajectory = source.cut(key, group, places)
+                _write(file, trajectory)
+                exported.steps += len(trajectory)
+                exported.with_gaps += not trajectory.is_whole
     return exported
+
+
+class _Ahead:
+    """The lines of many episodes' steps at once, where they follow each other and all their values are numbers.
+
+    What is made ahead is as long as the episode where episodes are asked for in another order, and grows while each one
+    begins where the last one ended.
+    """
+
+    def __init__(self) -> None:
+        self._group: Group | None = None
+        self._start = self._stop = self._after = 0
+        self._texts: dict[str, list[str | None] | None] = {}
+        self._lines: dict[tuple[str, ...], list[str]] = {}
+
+    def episode(self, key: Key, group: Group, places: Places, row_of: Callable[[str], dict[str, Any]]) -> str | None:
+        """All lines of an episode; None if they must be made of its own cells."""
+        start, stop, end = places.start, places.stop, places.end
+        if places.rows is not None:
+            return None
+        names: list[str] = []
+        for name, column in group.columns.items():
+            count = column.count(start, stop)
+            if count == stop - start:
+                names.append(name)
+            elif count:
+                return None
+        if group is not self._group or not self._start <= start < stop <= self._stop:
+            self._move(group, start, stop)
+        lines = self._lines_of(group, ("t", *names))
+        if lines is None:
+            return None
+        self._after = stop + (end is not None)
+        cells = [(name, group.columns[name].cells) for name in names]
+        types = _types_of(tuple([(name, array.dtype, array.shape[1:]) for name, array in cells]))  # type: ignore[union-attr]
+        head = (
+            f'{{"episode": {_encoded(key[0])}, "agent": {_encoded(key[1])}, '
+            f'"row": {_row_text(row_of(key[0]))}, "types": {types}}}\n'
+        )
+        last = ""
+        if end is not None:
+            t = int(group.t[stop - 1]) + 1
+            parts = [f", {_encoded(name)}: {_cell_text(column.one(end))}"
+                     for name, column in group.observed if column.is_there(end)]  # fmt: skip
+            last = f'{{"t": {t}{"".join(parts)}}}\n' if parts else ""
+        return "".join([head, *lines[start - self._start : stop - self._start], last])
+
+    def _move(self, group: Group, start: int, stop: int) -> None:
+        follows = group is self._group and start == self._after
+        rows = min(2 * (self._stop - self._start), _ROWS_AHEAD) if follows else 0
+        self._group, self._start = group, start
+        self._stop = min(max(stop, start + rows), len(group))
+        self._texts, self._lines = {}, {}
+
+    def _lines_of(self, group: Group, names: tuple[str, ...]) -> list[str] | None:
+        lines = self._lines.get(names)
+        if lines is None:
+            texts = [self._texts_of(group, name) for name in names]
+            if any(text is None for text in texts):
+                return None
+            line = _line_of(names)
+            lines = self._lines[names] = [line % row for row in zip(*texts, strict=True)]
+        return lines
+
+    def _texts_of(self, group: Group, name: str) -> list[str | None] | None:
+        """The JSON of each cell; None if it depends on which cells are looked at together."""
+        if name not in self._texts:
+            self._texts[name] = None
+            cells = group.t if name == "t" else group.columns[name].cells
+            if isinstance(cells, np.ndarray) and cells.ndim < 3 and cells.dtype.kind in "biuf" and cells.size:
+                part = cells[self._start : self._stop]
+                if cells.dtype.kind != "f" or np.isfinite(part).all():
+                    self._texts[name] = _texts(part)
+        return self._texts[name]
 
 
 def _write(file: IO[str], trajectory: Trajectory) -> None:
     arrays = ((name, cells) for name, cells in trajectory.columns.items() if isinstance(cells, np.ndarray))
     types = _types_of(tuple((name, cells.dtype, cells.shape[1:]) for name, cells in arrays))
-    row_text = _encoded({name: trajectory.row[name] for name in _ROW if name in trajectory.row})
+    row_text = _row_text(trajectory.row)
     episode, agent = _encoded(trajectory.episode_id), _encoded(trajectory.agent)
     file.write(f'{{"episode": {episode}, "agent": {agent}, "row": {row_text}, "types": {types}}}\n')
     names = ("t", *trajectory.columns)
@@ -94,6 +178,19 @@ def _write(file: IO[str], trajectory: Trajectory) -> None:
             file.write("{" + ", ".join(there) + "}\n")
     if trajectory.last:
         _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **trajectory.last})
+
+
+def _row_text(row: dict[str, Any]) -> str:
+    return _encoded({name: row[name] for name in _ROW if name in row})
+
+
+def _cell_text(cell: object) -> str:
+    """The JSON of one cell; that of lists of finite numbers is what Python shows."""
+    if isinstance(cell, np.ndarray) and cell.dtype.kind in "iuf":
+        text = str(cell.tolist())
+        if "n" not in text:
+            return text
+    return _encoded(cell)
 
 
 @lru_cache(maxsize=64)

@@ -90,14 +90,16 @@ def to_lerobot(
 def _write(root: Path, source: StepSource, writer: V3Writer | V21Writer) -> Exported:
     exported = Exported(paths=(str(root),))
     first: list[Column] = []
+    kinds: list[object] = []
     origin: Origin | None = None
     for trajectory in whole_trajectories(source, exported):
         columns = columns_of(trajectory)
         if origin is None:
             first, origin = columns, Origin.of(source, columns)
-        elif [column.kind for column in columns] != [column.kind for column in first]:
+            kinds = [column.kind for column in first]
+        elif [column.kind for column in columns] != kinds:
             columns = _in_order(columns, first)
-            if [column.kind for column in columns] != [column.kind for column in first]:
+            if [column.kind for column in columns] != kinds:
                 raise BadInput(
                     f"to_lerobot(): episode {trajectory.episode_id} has other columns than the ones before "
                     f"({_differing(columns, first)}). Choose episodes of one environment."

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook._optional import need
+from rollbook.array_types import NDArray
 from rollbook.datasets._arrow import fixed_lists, to_cells
 from rollbook.datasets._cells import join_cells
 from rollbook.datasets._replay import Replay, flat_tree
@@ -150,8 +151,8 @@ class _Rows:
     columns: dict[str, Any]
 
     def __post_init__(self) -> None:
-        self.kinds = tuple((name, cells.dtype.str, cells.shape[1:]) for name, cells in self.columns.items())
-        self.nbytes = sum(cells.nbytes for cells in self.columns.values())
+        self.kinds = [(name, cells.dtype, cells.shape[1:]) for name, cells in self.columns.items()]
+        self.nbytes = sum([cells.nbytes for cells in self.columns.values()])
 
 
 def _table(episodes: Sequence[_Rows]) -> pa.Table:
@@ -169,12 +170,17 @@ def _table(episodes: Sequence[_Rows]) -> pa.Table:
 
 def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space: object) -> _Rows:
     n = len(trajectory)
+    plain = None if flat_space is not None else _plain_observations(trajectory)
+    seen, after = plain or (
+        _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
+        _observed(trajectory.next_observations(flat_space), n, flat_space, trajectory),
+    )
     columns: dict[str, object] = {
         "t": trajectory.t.astype(np.int64, copy=False),
-        "obs": _observed(trajectory.observations(flat_space), n, flat_space, trajectory),
+        "obs": seen,
         "actions": _cells(trajectory.actions(), "actions", trajectory),
         "rewards": trajectory.column("reward", 0.0).astype(np.float64, copy=False),
-        "new_obs": _observed(trajectory.next_observations(flat_space), n, flat_space, trajectory),
+        "new_obs": after,
         "terminateds": trajectory.column("terminated", False).astype(bool, copy=False),
         "truncateds": trajectory.column("truncated", False).astype(bool, copy=False),
     }
@@ -184,6 +190,23 @@ def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space
     elif logp is not None:
         columns["action_logp"] = np.full(n, logp, dtype=np.float32)
     return _Rows((trajectory.episode_id, trajectory.agent or None, module_id), n, columns)
+
+
+def _plain_observations(trajectory: Trajectory) -> tuple[NDArray, NDArray] | None:
+    """Observations and those after each step where they are one array and its last one; None where they are not."""
+    cells, end = trajectory.columns.get("obs"), trajectory.last.get("obs")
+    if (
+        not (isinstance(cells, np.ndarray) and isinstance(end, (np.ndarray, np.generic)))
+        or cells.dtype.kind not in "biuf"
+    ):
+        return None
+    if len(trajectory.last) > 1 or end.dtype != cells.dtype or end.shape != cells.shape[1:]:
+        return None
+    if any(name.startswith(("obs/", "next_obs")) for name in trajectory.columns):
+        return None
+    after = np.empty_like(cells)
+    after[:-1], after[-1] = cells[1:], end
+    return cells, after
 
 
 def _observed(cells: Any, n: int, flat_space: object, trajectory: Trajectory) -> object:
