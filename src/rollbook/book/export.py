@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -59,7 +59,7 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
             file.write(json.dumps(plain, default=str).encode() + b"\n")
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":  # Python's own times have no nanoseconds
             cells = table.column(place).cast(pa.timestamp("us", field.type.tz), safe=False)

@@ -17,7 +17,8 @@ from rollbook.clocks import STANDARD, UNKNOWN
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from rollbook.protocols import Recorder
 
 __all__ = ["SharedClocks", "clock_names"]
 
@@ -62,7 +63,7 @@ class SharedClocks:
             readings = [clocks.get(name, UNKNOWN) for name in self.names]
             _WORDS.pack_into(view, 0, *readings, *[UNKNOWN] * (_MOST - len(readings)))
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, int]:
         """The clocks that are known."""
         view = self._open()
         if view is None:
@@ -98,7 +99,7 @@ class SharedClocks:
         return SharedClocks, (self.names, self.path)
 
 
-def clock_names(recorder: Any) -> tuple[str, ...]:
+def clock_names(recorder: Recorder) -> tuple[str, ...]:
     """All clocks of the run behind `recorder`: the standard ones, the declared ones, and those known now."""
     writer = getattr(getattr(recorder, "run", recorder), "writer", None)
     return tuple(dict.fromkeys((*STANDARD, *getattr(writer, "clocks", ()), *recorder.clocks_now())))

@@ -10,7 +10,6 @@ from rollbook.protocols import Alert, Row, RunInfo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
 
 __all__ = ["KeyedRule", "Last", "evidence_of", "meaning", "median", "place"]
 
@@ -87,7 +86,7 @@ class Last:
         """Whether there are `most` values and the condition holds for each."""
         return len(self.rows) == self.most and all(condition(value) for value, _row in self.rows)
 
-    def evidence(self, **more: object) -> dict[str, Any]:
+    def evidence(self, **more: object) -> dict[str, object]:
         """The values, the rows they came from, and the numbers in `more`."""
         first, last = self.rows[0][1], self.rows[-1][1]
         return {

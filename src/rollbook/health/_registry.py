@@ -57,7 +57,7 @@ def make(name: str, **options: object) -> Rule:
     return ready
 
 
-def check(asked: object) -> list[dict[str, Any]]:
+def check(asked: object) -> list[dict[str, object]]:
     """Rules as `init` takes them, as plain data: {"name": …, option: value}.
 
     Args:

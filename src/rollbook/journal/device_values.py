@@ -10,8 +10,6 @@ from rollbook.values import devices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.journal.lane import Lane
     from rollbook.journal.open_writer import OpenWriter
 
@@ -45,7 +43,7 @@ class DeviceValues:
 
     def __init__(self, writer: OpenWriter) -> None:
         self._writer = writer
-        self.numbers: list[tuple[int, int, str, Any]] = []
+        self.numbers: list[tuple[int, int, str, object]] = []
         self._arrays: list[_Array] = []
         self._since = self._bytes = 0
         self._turns = Turns()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -176,7 +175,7 @@ class Threads:
 
     title: str
     columns: tuple[str, ...]
-    values: tuple[tuple[Any, ...], ...]
+    values: tuple[tuple[object, ...], ...]
     result: Floats
     result_name: str
     remarks: tuple[str, ...] = field(default=())

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rollbook.array_types import NDArray
+
 __all__ = ["draw_stack"]
 
 _MOST_PARTS = 12
@@ -60,7 +62,7 @@ def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False
     below(figure, paint.entries, data.remarks, style)
 
 
-def _largest(data: Stack) -> tuple[list[str], Any]:
+def _largest(data: Stack) -> tuple[list[str], NDArray]:
     """The parts as they are, or the largest and the sum of all others."""
     names, parts = list(data.names), np.asarray(data.parts, dtype=np.float64).reshape(len(data.names), len(data.x))
     if len(names) <= _MOST_PARTS:

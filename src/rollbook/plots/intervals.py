@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rollbook.plots._paint import Paint, below, measure
@@ -14,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from rollbook.array_types import NDArray
 
 __all__ = ["draw"]
 
@@ -66,7 +66,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     below(figure, [], data.remarks, style)
 
 
-def _mark_outside(axes: Axes, data: Bars, rows: Any, style: Style) -> None:
+def _mark_outside(axes: Axes, data: Bars, rows: NDArray, style: Style) -> None:
     left, right = axes.get_xlim()
     for place, row in enumerate(rows):
         scores = np.asarray(data.points[place], dtype=np.float64)

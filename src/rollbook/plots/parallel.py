@@ -14,6 +14,8 @@ from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
 __all__ = ["draw"]
@@ -70,7 +72,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     below(figure, [], tuple(remarks), style)
 
 
-def _placed(column: Any) -> tuple[object, list[tuple[float, str]]]:
+def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
     """Where each run stands on a column, from 0 to 1 (below it: no value), and the words beside it."""
     numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     textual = any(not isinstance(v, (int, float)) or isinstance(v, bool) for v in column if v is not None)

@@ -34,6 +34,10 @@ from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
 from rollbook.storage.status import STALE_SECONDS, quiet_seconds
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["repair", "verify"]
 
 
@@ -187,7 +191,7 @@ def _files_of_rows(folder: str) -> Iterator[str]:
             yield f"{folder}: the {kind} {path!r} is not there any more"
 
 
-def _columns(table: Any, *names: str) -> list[dict[str, Any]]:
+def _columns(table: pa.Table, *names: str) -> list[dict[str, Any]]:
     chosen = names or ("checkpoint_id", "path", "kept")
     cells = {name: table[name].to_pylist() for name in chosen if name in table.column_names}
     return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]

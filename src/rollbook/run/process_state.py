@@ -6,12 +6,13 @@ from rollbook.journal.lane import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from rollbook.capture.checkpoints.saving import Checkpoints
     from rollbook.capture.media.recorder import Media
     from rollbook.capture.samples.recorder import SampleLog
     from rollbook.capture.store_dump import Store
+    from rollbook.keeper.main import Keeper
     from rollbook.run.foreign_rows import ForeignRows
 
     class Rounds(Protocol):
@@ -63,7 +64,7 @@ class Parts:
     def __init__(self) -> None:
         self.keeper = ""
         self.keeper_may_go = False
-        self.keeper_thread: Any = None
+        self.keeper_thread: Keeper | None = None
         self.inline_sinks: list[object] = []
         self.ticker: Rounds | None = None
         self.native_config: object = None

@@ -139,7 +139,7 @@ def _let_keeper_finish(run: Run) -> None:
     mode = run._parts.keeper
     if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
         return
-    if mode == "thread":
+    if mode == "thread" and run._parts.keeper_thread is not None:
         run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
         if run.writer.main:

@@ -19,7 +19,7 @@ _VARIABLES = {
 }
 
 
-def whereabouts() -> dict[str, Any]:
+def whereabouts() -> dict[str, object]:
     """{"ray": {node, actor, name, restarted, task}, "slurm": {…}, "torchrun": {…}}: those that there are, plain data.
 
     Asks Ray only where this process has it loaded and is part of a cluster. Never raises.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rollbook.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["flat_config"]
 
 
-def flat_config(config: Mapping[str, object]) -> dict[str, Any]:
+def flat_config(config: Mapping[str, object]) -> dict[str, object]:
     """The leaves of a configuration by path: numbers, truth values and text as they are, everything else as text."""
     flat: dict[str, object] = {}
     for key, value in flatten(config):

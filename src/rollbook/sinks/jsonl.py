@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
@@ -57,7 +56,7 @@ class Jsonl(FileSink):
             yield PATH, _encode(line)
 
 
-def _encode(line: dict[str, Any]) -> bytes:
+def _encode(line: dict[str, object]) -> bytes:
     return json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
 

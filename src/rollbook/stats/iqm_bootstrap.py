@@ -25,7 +25,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -252,7 +251,7 @@ class _Sorted:
         """Write the IQM of each resample into `result_BP`; threads share the points."""
         middle = self.size - 2 * self.cut
         width = max(1, -(-self.points // threads))
-        products: dict[str, Any] = {}
+        products: dict[str, Floats] = {}
         if self.windows:
             products = {"places": counts_VB.astype(self.places_PV.dtype), "between": counts_VB.astype(np.float64)}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rollbook.protocols import Row, RunInfo, Sink
 from rollbook.values import Histogram, Image, Video
@@ -137,7 +136,7 @@ def final(seq: int) -> Row:
     return Row(START + seq, {}, {}, "", "w1", 0, seq, 1, "final")
 
 
-def saved(sink: Sink) -> tuple[dict[str, int], Any]:
+def saved(sink: Sink) -> tuple[dict[str, int], object]:
     """Position and state as they come back from a file of JSON."""
     position = sink.position() if hasattr(sink, "position") else {}
     state = sink.state() if hasattr(sink, "state") else None

@@ -7,7 +7,6 @@ __all__ = ["MAX_RAW_ARRAY", "Histogram", "Image", "Video"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 MAX_RAW_ARRAY = 4096
 """Arrays up to this many elements are kept raw and binned when read; larger ones are binned when logged."""
@@ -18,7 +17,7 @@ class _Slots:
 
     __slots__: tuple[str, ...] = ()
 
-    def _fields(self) -> tuple[Any, ...]:
+    def _fields(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
 
     def __eq__(self, other: object) -> bool:

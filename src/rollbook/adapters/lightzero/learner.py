@@ -10,11 +10,14 @@ log.save_checkpoint(model.state_dict(), train_iter, envstep)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
 from rollbook.values import scalar_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.capture.checkpoints.saving import Checkpoint
 
 __all__ = ["LearnerLog"]
 
@@ -99,7 +102,7 @@ class LearnerLog:
         envstep: int | None = None,
         score: float | None = None,
         keep: int | None = None,
-    ) -> Any:
+    ) -> Checkpoint:
         """Save `ckpt/iteration_<train_iter>.pth.tar`; with the best score so far it becomes `ckpt_best.pth.tar`, too.
 
         Args:
@@ -110,7 +113,7 @@ class LearnerLog:
         clocks = {"gradient_step": train_iter}
         if envstep is not None and envstep >= 0:
             clocks["env_step"] = envstep
-        saved = self.experiment.run.save_checkpoint(state, score=score, keep=keep, **clocks)
+        saved: Checkpoint = self.experiment.run.save_checkpoint(state, score=score, keep=keep, **clocks)
         if saved.path is not None:
             self.info(f"{self.instance_name} save ckpt in {saved.path}")
         return saved

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rollbook._optional import need
 from rollbook.values import scalar_of
@@ -104,7 +103,8 @@ def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str
     return text
 
 
-def _listed(value: object) -> Any:
+def _listed(value: object) -> object:
     if hasattr(value, "tolist"):
-        return value.tolist()
+        plain: object = value.tolist()
+        return plain
     raise TypeError(f"{type(value).__name__} is nothing that YAML holds: {value!r:.100}")

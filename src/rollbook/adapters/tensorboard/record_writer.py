@@ -6,10 +6,10 @@ from rollbook._optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 __all__ = ["RecordWriter"]
 
-RecordWriter: Any = need(
+RecordWriter: type = need(
     "tensorboard.summary.writer.record_writer", extra="tensorboard", why="RecordWriter"
 ).RecordWriter

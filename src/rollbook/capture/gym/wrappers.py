@@ -102,7 +102,7 @@ def comparable(env: object, inner: object) -> tuple[bool, bool]:
     return returns, lengths
 
 
-def describe_env(env: Any, settings: EpisodeSettings) -> None:
+def describe_env(env: gymnasium.Env | gymnasium.vector.VectorEnv, settings: EpisodeSettings) -> None:
     """Keep the spaces and the id of an environment as texts of the run, so that exports need no environment."""
     try:
         if settings.described:

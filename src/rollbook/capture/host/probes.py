@@ -29,7 +29,7 @@ __all__ = ["Cpu", "Disk", "Host", "Load", "Memory", "ProcessTree"]
 share_seconds = 0.0
 """How long what was read of the machine as a whole is good for other runs too: set by who keeps many."""
 
-_known: dict[str, tuple[float, Any]] = {}
+_known: dict[str, tuple[float, object]] = {}
 
 
 def _shared(what: str, look: Callable[[], object]) -> Any:
