@@ -18,7 +18,8 @@ from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
-from rollbook.storage.pyramid import Pyramid, bucket_rows, pyramid_path
+from rollbook.storage.places import views
+from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows, pyramid_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
 
 _BUCKETS_A_POINT = 4
-_RAW_ROWS = 1 << 20
-"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point."""
+_RAW_ROWS = 3 << 18
+"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point: of more a
+bucket is two thirds of a point at most."""
 
 _CHEAP_ROWS = 1 << 19
 """Up to this many always."""
@@ -68,10 +70,11 @@ def envelope(
     scale = 1e9 if axis == _TIME else 1.0
     low = -np.inf if start is None else start * scale
     high = np.inf if stop is None else stop * scale
+    edges = _edges(low, high, points) if np.isfinite(high - low) else None
     read: list[Buckets | tuple[NDArray, NDArray]] = []
-    held, in_sight = 0, sum(_rows_in_sight(piece, axis, low, high) for piece in mine)
+    held, in_sight = 0, sum(_rows_in_sight(piece, axis, run, low, high) for piece in mine)
     for piece in mine:
-        for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high, in_sight):
+        for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high, in_sight, edges):
             if not isinstance(bucket, Buckets):
                 held += len(bucket[0])
                 if held > _RAW_ROWS:  # more than is to be held at once
@@ -110,7 +113,8 @@ def _knows(piece: Piece, axis: str, run: Context, key: str) -> bool:
         table = select_metrics([piece], run, [key])
         return axis in table.column_names and table[axis].null_count == 0
     if piece.part is not None:
-        return piece.part.null_count(axis) == 0
+        ranges = _ranges(piece, axis, run)
+        return int(ranges[2].sum()) == piece.rows if ranges is not None else piece.part.null_count(axis) == 0
     return axis in piece.columns and int(piece.read([axis])[axis].null_count) == 0
 
 
@@ -186,8 +190,13 @@ def _buckets(
     low: float,
     high: float,
     in_sight: float,
+    edges: NDArray | None,
 ) -> Iterator[Buckets | tuple[NDArray, NDArray]]:
-    """The rows of one piece: as buckets where there are many, else (x, values) as they are."""
+    """The rows of one piece: as buckets where there are many, else (x, values) as they are.
+
+    With `edges`, between the stretches that become points, rows in order are reduced as they are read: the memory of a
+    row group serves the next one.
+    """
     whole = counts(piece, run)
     if whole is False:
         return
@@ -203,6 +212,9 @@ def _buckets(
         if _in_order(x):
             first, last = np.searchsorted(x, _whole(np.array([low, high])))
             x, values = x[first:last], values[first:last]
+            if edges is not None and len(x) > points:
+                yield _in_stretches(x, values, edges)
+                continue
         else:
             inside = (x >= low) & (x < high)
             x, values = x[inside], values[inside]
@@ -226,7 +238,7 @@ def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: fl
         low = min(float(np.min(each.low_x if isinstance(each, Buckets) else each[0])) for each in read)
     if high == np.inf:
         high = max(float(np.max(each.high_x if isinstance(each, Buckets) else each[0])) for each in read)
-    edges = _whole(low + (high - low) / points * np.arange(1, points))
+    edges = _edges(low, high, points)
     buckets = []
     for each in read:
         if isinstance(each, Buckets):
@@ -234,17 +246,29 @@ def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: fl
             continue
         x, values = each
         if len(x) > points and _in_order(x):
-            first, last = np.searchsorted(edges, x[[0, -1]], side="right")
-            starts = np.unique(np.append(np.searchsorted(x, edges[first:last]), 0))
-            buckets.append(Buckets.of_stretches(x, values, starts))
+            buckets.append(_in_stretches(x, values, edges))
         else:
             buckets.append(Buckets.of_rows(x, values))
     return buckets
 
 
+def _edges(low: float, high: float, points: int) -> NDArray:
+    """The first readings of the stretches of an axis that become points, but the first."""
+    return _whole(low + (high - low) / points * np.arange(1, points))
+
+
+def _in_stretches(x: NDArray, values: NDArray, edges: NDArray) -> Buckets:
+    """Rows in order of x, one bucket for each stretch."""
+    first, last = np.searchsorted(edges, x[[0, -1]], side="right")
+    starts = np.unique(np.append(np.searchsorted(x, edges[first:last]), 0))
+    return Buckets.of_stretches(x, values, starts)
+
+
 def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
     assert piece.part is not None
     meta, part = piece.meta, piece.part
+    if part.rows < MIN_ROWS:
+        return None
     try:
         if part.pyramid is None or not part.pyramid.is_same():
             path = pyramid_path(run.path, meta["table"], str(part.name))
@@ -255,10 +279,31 @@ def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
         return None
 
 
-def _rows_in_sight(piece: Piece, axis: str, low: float, high: float) -> float:
+def _ranges(piece: Piece, axis: str, run: Context) -> tuple[NDArray, NDArray, NDArray] | None:
+    """What the pyramid of a part says of an axis: the footer of a part with thousands of row groups is slow to ask. Not
+    of a part in a store whose pyramid nobody has asked for yet: its footer is here."""
+    if piece.part is not None and piece.part.pyramid is None and views.is_view(piece.part.path):
+        return None
+    pyramid = _pyramid(piece, run)
+    if pyramid is None or axis not in pyramid.axes:
+        return None
+    try:
+        return pyramid.ranges(axis)
+    except (OSError, Damaged, ValueError, IndexError):
+        return None
+
+
+def _rows_in_sight(piece: Piece, axis: str, run: Context, low: float, high: float) -> float:
     """How many rows of a piece lie in a range of the axis, about."""
     if piece.part is None:
         return piece.rows
+    ranges = _ranges(piece, axis, run)
+    if ranges is not None:
+        lows, highs = ranges[0].astype(np.float64), ranges[1].astype(np.float64)
+        inside = np.minimum(highs, high) - np.maximum(lows, low)
+        share = np.clip(inside / np.maximum(highs - lows, 1.0), 0.0, 1.0)
+        share[(lows >= highs) & (lows >= low) & (lows < high)] = 1.0
+        return float((share * ranges[2]).sum())
     rows = 0.0
     for number, size in enumerate(piece.part.row_groups):
         known = piece.part.column_range(axis, number)
@@ -279,7 +324,7 @@ def _from_pyramid(
     if in_sight <= _CHEAP_ROWS or in_sight <= min(_RAW_ROWS, _BUCKETS_A_POINT * points * bucket_rows(0)):
         return None
     try:
-        first, last = pyramid.ranges(axis)
+        first, last, _ = pyramid.ranges(axis)
         seen = np.flatnonzero((last >= low) & (first < high))
         level = 0
         while level + 1 < pyramid.levels() and in_sight / bucket_rows(level + 1) >= _BUCKETS_A_POINT * points:
@@ -310,12 +355,26 @@ def _rows(
     groups: list[list[int] | None] = [None]
     if piece.part is not None and len(piece.part.row_groups) > 1:
         groups = []
-        for number in range(len(piece.part.row_groups)):
+        for number in _groups_in_sight(piece, axis, run, low, high):
             known = piece.part.column_range(axis, number)
             if known is None or (known[1] >= low and known[0] < high):
                 groups.append([number])
     for group in groups:
         yield _pair(piece.read([axis, stored], group), axis, stored)
+
+
+def _groups_in_sight(piece: Piece, axis: str, run: Context, low: float, high: float) -> list[int]:
+    """The row groups in blocks of the pyramid that reach into a range of the axis; all of them without a pyramid."""
+    assert piece.part is not None
+    sizes = piece.part.row_groups
+    ranges = _ranges(piece, axis, run)
+    if ranges is None:
+        return list(range(len(sizes)))
+    pyramid = piece.part.pyramid
+    ends = np.cumsum(pyramid.rows)
+    seen = (ranges[1] >= low) & (ranges[0] < high)
+    block = np.searchsorted(ends, np.cumsum(sizes) - 1, side="right")
+    return [int(number) for number in np.flatnonzero(seen[block])]
 
 
 def _pair(table: pa.Table, axis: str, column: str) -> tuple[NDArray, NDArray]:

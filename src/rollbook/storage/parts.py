@@ -49,7 +49,7 @@ class Part:
         self._footer: pq.FileMetaData | None = None
         self._words: dict[str, list[pa.Array]] = {}
         self._nulls: dict[str, int] = {}
-        self._ranges: dict[str, list[tuple[object, object] | None]] = {}
+        self._ranges: dict[tuple[str, int], tuple[object, object] | None] = {}
         self.pyramid: Any = None
         self._is_view = views.is_view(path)
         if self._is_view:
@@ -114,7 +114,7 @@ class Part:
         """
         known = self.schema.names
         names = known if columns is None else [name for name in columns if name in set(known)]
-        threads = self.rows > 50_000
+        threads = self.rows > 50_000 and (row_groups is None or len(row_groups) > 1)
         self.have(names, row_groups)
         with self._open() as file:
             try:
@@ -198,9 +198,9 @@ class Part:
 
     def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
         """(smallest, largest) of a column in a row group, if the footer knows."""
-        if column not in self._ranges:  # the footer of a long part is slow to ask: thousands of groups each time
-            self._ranges[column] = [self._range(column, group) for group in range(len(self.row_groups))]
-        return self._ranges[column][row_group]
+        if (column, row_group) not in self._ranges:  # the footer is slow to ask, thousands of groups above all
+            self._ranges[column, row_group] = self._range(column, row_group)
+        return self._ranges[column, row_group]
 
     def _range(self, column: str, row_group: int) -> tuple[object, object] | None:
         assert self._footer is not None

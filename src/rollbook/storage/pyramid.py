@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.array_types import NDArray
-from rollbook.journal.files import open_regular
+from rollbook.journal.files import open_regular, pread
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.layout import data_folder, replace_file
 from rollbook.storage.places import views
@@ -217,7 +217,7 @@ class Pyramid:
         self.keys: list[str] = index["keys"]
         self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
         self.rows = [rows for _, rows in self._blocks]
-        self._ranges: dict[str, tuple[NDArray, NDArray]] = {}
+        self._ranges: dict[str, tuple[NDArray, NDArray, NDArray]] = {}
         if sum(self.rows) != rows:
             raise ValueError(f"{path}: its blocks do not add up")
 
@@ -232,8 +232,8 @@ class Pyramid:
         """How many levels every block but the last has."""
         return len(level_sizes(max(self.rows, default=0)))
 
-    def ranges(self, axis: str) -> tuple[NDArray, NDArray]:
-        """(smallest, largest) reading of each block, from its coarsest level; read once.
+    def ranges(self, axis: str) -> tuple[NDArray, NDArray, NDArray]:
+        """(smallest, largest) reading of each block and how many rows know one, from its coarsest level; read once.
 
         Raises:
           ValueError: as `read` does.
@@ -242,7 +242,8 @@ class Pyramid:
             top = self.read([axis], _MOST_LEVELS, range(len(self.rows)))[0]
             sizes = [level_sizes(rows)[-1] for rows in self.rows]
             starts = np.cumsum([0, *sizes[:-1]])
-            self._ranges[axis] = np.minimum.reduceat(top[2], starts), np.maximum.reduceat(top[3], starts)
+            lows, highs = np.minimum.reduceat(top[2], starts), np.maximum.reduceat(top[3], starts)
+            self._ranges[axis] = lows, highs, np.add.reduceat(top[4], starts)
         return self._ranges[axis]
 
     def read(self, columns: Sequence[str], level: int, blocks: Sequence[int]) -> list[NDArray]:
@@ -265,8 +266,7 @@ class Pyramid:
                 own = min(level, len(sizes) - 1)
                 base = offset + sum(sizes[:own]) * n_columns * 40
                 for part, place in zip(parts, places, strict=True):
-                    file.seek(base + place * sizes[own] * 40)
-                    data = file.read(sizes[own] * 40)
+                    data = pread(file.fileno(), sizes[own] * 40, base + place * sizes[own] * 40)
                     if len(data) != sizes[own] * 40:
                         raise ValueError(f"{self.path} is shorter than its index says")
                     dtype = "<i8" if place < len(self.axes) else "<f8"
