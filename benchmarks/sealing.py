@@ -2,8 +2,9 @@
 
 python -m benchmarks.sealing              16 writers, 200,000 rows of 20 floats each
 
-The writers log one after the other and nothing is sealed meanwhile; then what the keeper starts seals it as it does
-while a run goes on, and at its end. So neither figure is of a machine that has enough cores or too few.
+The writers log one after the other and nothing is sealed meanwhile; then it is sealed as the keeper's child does it
+while a run goes on, where it has four processes for it, and at the run's end. So neither figure is of a machine that
+has enough cores or too few, and their ratio says how many cores sealing takes beside so many writers at full speed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from typing import Any
 
 from benchmarks import harness
 
-WRITERS, ROWS = 16, 200_000
+WRITERS, ROWS, PROCESSES = 16, 200_000, 4
+
+_SEAL = """
+import sys
+from rollbook.seal.folder import seal
+print(seal(sys.argv[1], final="--final" in sys.argv, processes=int(sys.argv[2])))
+"""
 
 _WRITE = """
 import json, os, sys, time, rollbook
@@ -59,8 +66,8 @@ def measure(root: str, writers: int = WRITERS, rows: int = ROWS) -> dict[str, fl
         spent = []
         for final in ([], ["--final"]):
             before = _children()
-            child = [sys.executable, "-m", "rollbook.keeper.sealing_child", folder, *final]
-            subprocess.run(child, env=harness.environment(out), check=True)
+            child = [sys.executable, "-c", _SEAL, folder, str(PROCESSES), *final]
+            subprocess.run(child, env=harness.environment(out), check=True, stdout=subprocess.DEVNULL)
             spent.append(_children() - before)
     finally:
         shutil.rmtree(out, ignore_errors=True)
@@ -83,11 +90,12 @@ def rows(context: Any) -> Iterator[Any]:
 
     told = {name: 1e3 / rate for name, rate in measure(context.root).items()}
     logging = told["a writer logs"]
-    note = f"one process seals for {WRITERS} writers at full speed"
-    yield Line(
-        "K", "sealing a row of 20 floats, CPU", told["sealing"], "us", "logging it", logging, 1 / WRITERS, note=note
-    )
+    note = f"{PROCESSES} processes seal for {WRITERS} writers"
+    yield Line("K", "sealing a row of 20 floats, CPU", told["sealing"], "us", "logging it", logging, note=note)
     yield Line("K", "the same, merged at the end", told["sealing and merging"], "us", "logging it", logging)
+    cores, most = WRITERS * told["sealing and merging"] / logging, WRITERS / 2
+    note = f"beside {WRITERS} cores that log; sealing may take half of a machine's cores"
+    yield Line("K", f"sealing keeps up with {WRITERS} writers at full speed on", cores, "cores", goal=most, note=note)
 
 
 def main() -> None:

@@ -146,10 +146,12 @@ def test_a_run_with_a_place_rests_too_between_two_shipments(
     make_run: Any, make_keeper: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started: list[float] = []
+    promised: list[str] = []
     now = [1000.0]
 
     def start(command: Any, words: Any, log: Any) -> Any:
         started.append(now[0])
+        promised.append(words[1])
         return start_child([sys.executable, "-c", ""], (), log)
 
     start_child = child_module.start_child
@@ -168,11 +170,17 @@ def test_a_run_with_a_place_rests_too_between_two_shipments(
     eventually(settled)
     now[0] = 1005.0
     assert keeper.rests()
-    for moment in (1021.0, 1045.0, 1062.0):
+    for moment in (1021.0, 1045.0, 1062.0, 1110.0, 1143.0, 1290.0, 1304.0, 1600.0, 1625.0, 1900.0, 1946.0):
         now[0] = moment
         assert not keeper.rests()
         eventually(settled)
-    assert started == [1000.0, 1021.0, 1062.0], "twenty seconds after a row, forty where none came"
+    assert started == [1000.0, 1021.0, 1062.0, 1143.0, 1304.0, 1625.0, 1946.0], "seldom, where none came for long"
+    assert promised == [f"--every={seconds}" for seconds in (40, 40, 80, 160, 320, 320, 320)]
+    run.log()({"x": 1.0})
+    keeper.step()
+    now[0] = 1967.0
+    eventually(settled)
+    assert (started[-1], promised[-1]) == (1967.0, "--every=40"), "twenty seconds after a row"
 
 
 def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household, make_run: Any) -> None:

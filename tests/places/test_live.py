@@ -286,7 +286,7 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     tmp_path, store, monkeypatch, seconds
 ):
     """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end."""
-    from rollbook.keeper.shipping import IDLE_SECONDS, Shipping
+    from rollbook.keeper.shipping import IDLE_SECONDS
     from rollbook.runs import remote
     from rollbook.ship import folder as shipping
     from rollbook.storage import status
@@ -313,11 +313,10 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
         plain(shipment, place)
 
     monkeypatch.setattr(shipping._Shipment, "_ship", slowly)
-    (option,) = Shipping.options
     for _ in range(4):
         beat.write_text("{}")
         os.utime(beat, (clock.now - 15, clock.now - 15))  # a silent writer is seen every fifteen seconds
-        push(run.folder, final=False, every=float(option.removeprefix("--every=")))
+        push(run.folder, final=False, every=IDLE_SECONDS)
         assert statuses() == ("running", "running")
         clock.now += IDLE_SECONDS
     clock.now += seconds + 59

@@ -63,7 +63,7 @@ class Child(ABC):
     """Seconds between two tries when many have failed; the first pause is half a second."""
     most_at_once: ClassVar[float] = float("inf")
     """How many children of this kind the process may have, over all its runs; a keeper of many allows itself fewer."""
-    options: ClassVar[tuple[str, ...]] = ()
+    options: tuple[str, ...] = ()
     """What every child is told beside its run."""
     at_work: ClassVar[int] = 0
 

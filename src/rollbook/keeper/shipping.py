@@ -21,8 +21,9 @@ SHIP_SECONDS = 20.0
 """How often a live run is shipped: what a host that vanishes takes with it is at most so old (and what was not
 away)."""
 
-IDLE_SECONDS = 40.0
-"""How often where no row came since. Each manifest says by when the next one is due; a reader calls a run stale whose
+IDLE_SECONDS, LONGEST_IDLE_SECONDS = 40.0, 320.0
+"""How often where no row came since, and where none has come for long, by doubling: a hundred idle runs of one
+host start a child every three seconds. Each manifest says by when the next one is due; a reader calls a run stale whose
 next one is a minute late."""
 
 _LOOK_SECONDS = 5.0
@@ -39,7 +40,6 @@ class Shipping(Child):
 
     module, cause, work = "rollbook.ship.folder", "ship", "shipping"
     longest_pause = 60.0
-    options = (f"--every={IDLE_SECONDS:g}",)
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Shipping(Child):
     ) -> None:
         super().__init__(run_folder, clock, say, command)
         self._wanted = False
+        self._idle_seconds = IDLE_SECONDS
         self._looked_at = self._shipped_at = -1e9
         self._is_home = self._was_definite = False
 
@@ -65,7 +66,7 @@ class Shipping(Child):
         """When `step` starts the next child, if none fails; `changed_at` is when a row came last."""
         if not self.wanted:
             return float("inf")
-        return self._shipped_at + (SHIP_SECONDS if changed_at >= self.started_at else IDLE_SECONDS)
+        return self._shipped_at + (SHIP_SECONDS if changed_at >= self.started_at else self._idle_seconds)
 
     def is_home(self) -> bool:
         """The last child was asked for everything, and everything is in the place."""
@@ -94,6 +95,8 @@ class Shipping(Child):
         self._is_home = False
         is_time = self.wanted and (self.failures > 0 or self._clock() >= self.due_at(changed_at))
         if is_time and self.may_start():
+            is_idle = changed_at < self.started_at and not self.failures
+            self._idle_seconds = min(LONGEST_IDLE_SECONDS, 2 * self._idle_seconds) if is_idle else IDLE_SECONDS
             self._start(final=False)
 
     def begin(self, *, final: bool) -> bool:
@@ -108,6 +111,7 @@ class Shipping(Child):
 
     def _start(self, *, final: bool) -> None:
         self._is_home = False
+        self.options = (f"--every={self._idle_seconds:g}",)
         super()._start(final=final)
 
     def _ended(self, status: int) -> bool:
