@@ -30,8 +30,8 @@ __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
 _BUCKETS_A_POINT = 4
 _RAW_ROWS = 3 << 18
-"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point: of more a
-bucket is two thirds of a point at most."""
+"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point: of
+more a bucket is two thirds of a point at most."""
 
 _CHEAP_ROWS = 1 << 19
 """Up to this many always."""
