@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from page_server import record
+
 
 def test_runs_stand_in_the_table_and_their_curves_are_drawn(page: Any, serve: Any, recorded: Path) -> None:
     page.open(serve(recorded), "#/runs?g=none").drawn(2)
@@ -169,3 +171,17 @@ def test_the_first_view_is_one_file_of_code_and_asks_for_curves_as_soon_as_the_t
     assert 0 < scripts[0][1] <= 60_000, "60 kB of compressed code, at most"
     assert "keys" not in [name for name, _ in first], "the keys come with the table"
     assert page.errors == []
+
+
+def test_a_damaged_run_is_marked_in_the_table_and_its_page_says_what_to_do(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    for seed in range(2):
+        identity = record(tmp_path / "runs", "ppo", seed, 1e-3)
+    folder = next(path for path in (tmp_path / "runs").rglob("run.json") if identity in path.read_text()).parent
+    for part in (folder / "data" / "metrics").rglob("*.parquet"):
+        part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+    page.open(serve(tmp_path / "runs"), "#/runs?g=none")
+    page.tab.locator("a.lost[aria-label*='cannot be read']").click()
+    page.tab.get_by_text("Not everything can be read").wait_for()
+    assert f"rollbook repair {folder}" in page.tab.locator(".damage pre").inner_text()

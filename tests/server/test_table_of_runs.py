@@ -191,3 +191,18 @@ def test_of_more_runs_than_are_quickly_opened_the_table_does_not_wait_for_the_ke
 ) -> None:
     monkeypatch.setattr("rollbook.server.table_of_runs._MOST_DRAWN", 5)
     assert table(client, group_by=["auto"], draw_first=5)["drawn"] is None
+
+
+def test_a_run_with_damaged_parts_says_so_in_its_row_and_in_its_groups(tmp_path: Path) -> None:
+    for seed in range(3):
+        identity = record(tmp_path / "runs", "ppo", seed, 1e-3)
+    folder = next(path for path in (tmp_path / "runs").rglob("run.json") if identity in path.read_text()).parent
+    for part in (folder / "data" / "metrics").rglob("*.parquet"):
+        part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+    with client_of(tmp_path / "runs") as client:
+        rows = {row["run"]: row for row in table(client, columns=["last:train/return"])["rows"]}
+        assert "cannot be read" in rows[identity]["damaged"]
+        assert [run for run, row in rows.items() if row.get("damaged")] == [identity]
+        (group,) = table(client, group_by=["auto"], columns=["last:train/return"])["rows"]
+        assert group["damaged"] == "1 of 3 runs have parts that cannot be read"
+        assert client.get(f"/api/runs/{identity}").json()["problems"]

@@ -76,6 +76,7 @@ export interface GroupRow {
   open: boolean;
   done: number | null;
   section: string;
+  damaged: string;
 }
 
 export interface RunRow {
@@ -101,6 +102,8 @@ export interface RunRow {
   cells: { [column: string]: Cell };
   member_of: string | null;
   alerts: number;
+  /** What of it cannot be read; empty where all is well. */
+  damaged: string;
 }
 
 /** A row of the runs table with nothing left out. */

@@ -1005,6 +1005,7 @@ export interface TableRow {
   values?: { [name: string]: Cell };
   cells?: { [name: string]: Cell };
   pending?: string[];
+  damaged?: string;
   open?: boolean;
   done?: number | null;
   section?: string;

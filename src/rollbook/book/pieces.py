@@ -192,9 +192,14 @@ class RunFiles:
         self._bad: set[str] = set()
 
     @property
+    def damage(self) -> dict[str, str]:
+        """Of `problems`, the files that cannot be read."""
+        return {**self._journal.problems, **self._shelf.problems}
+
+    @property
     def problems(self) -> dict[str, str]:
         """What was left out and why, as far as it was looked at."""
-        problems = {**self._journal.problems, **self._shelf.problems}
+        problems = self.damage
         for writer in self._journal.marks.unconfirmed:
             problems[writer] = (
                 f"writer {writer}: the machine was booted anew since it wrote, and no keeper had confirmed its rows "

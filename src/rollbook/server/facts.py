@@ -37,6 +37,7 @@ class Facts:
       latest: key -> newest value; clocks: the highest known reading of each clock.
       heard: unix seconds of the newest row.
       extremes: key -> (smallest, largest), as far as they were asked for.
+      damage: why files of metrics could not be read, a sentence each.
     """
 
     stamp: Any
@@ -45,6 +46,7 @@ class Facts:
     clocks: dict[str, int] = field(default_factory=dict)
     heard: float | None = None
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    damage: tuple[str, ...] = ()
 
 
 class FactsShelf:
@@ -123,8 +125,8 @@ class FactsShelf:
             known, began = row.folder in self._facts, time.perf_counter()
             try:
                 self.now(row, [key] if key else [])
-            except (RollbookError, OSError):
-                self._facts.setdefault(row.folder, Facts(None, time.monotonic()))
+            except (RollbookError, OSError) as err:
+                self._facts.setdefault(row.folder, Facts(None, time.monotonic(), damage=(str(err),)))
             if time.monotonic() - announced > (_SELDOM if at_pace else _OFTEN):
                 announced = time.monotonic()
                 self._tell()
@@ -144,6 +146,7 @@ class FactsShelf:
                 facts.heard = max(heard, facts.heard or heard)
                 for clock, reading in clocks.items():
                     facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
+            facts.damage = tuple(book.files.damage.values())
         self._facts[row.folder] = facts
         return facts
 

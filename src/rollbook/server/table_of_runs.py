@@ -483,7 +483,16 @@ def table_row(
         pending=[column for column in columns if _is_awaited(column, facts)],
         section=plain(str(about.get("project") or "")),
         member_of=member_of,
+        damaged=plain(_damage(facts)),
     )
+
+
+def _damage(facts: Facts | None) -> str:
+    """What of a run cannot be read, the first file as a sentence."""
+    if facts is None or not facts.damage:
+        return ""
+    more = len(facts.damage) - 1
+    return facts.damage[0] + (f"; and {more} more" if more else "")
 
 
 def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> float | None:
@@ -501,6 +510,7 @@ def _group_row(group: _Group, ask: RunsAsk, known: Callable[[RunRow], Facts | No
     for column in ask.columns:
         values = [value_of(column, row, known(row)) for row in group.members]
         cells[column] = group_cell(values, len(values)) if is_metric(column) else common(values)
+    damaged = sum(bool(_damage(known(row))) for row in group.members)
     heard = [facts.heard for row in group.members if (facts := known(row)) is not None and facts.heard is not None]
     created = [float(row.about["created"]) for row in group.members if _number(row.about.get("created")) is not None]
     return TableRow(
@@ -515,6 +525,7 @@ def _group_row(group: _Group, ask: RunsAsk, known: Callable[[RunRow], Facts | No
         values=plain(group.values),
         cells=cells,
         pending=[c for c in ask.columns if any(_is_awaited(c, known(row)) for row in group.members)],
+        damaged=f"{damaged} of {len(group.members)} runs have parts that cannot be read" if damaged else "",
         open=group.id in ask.open,
         done=_done(group.members, known),
         created=max(created, default=None),

@@ -170,7 +170,7 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
         </DeskContext.Provider>
       </div>
       <div class="foot">
-        {found && <span>sorted by how far each key left its range: {Math.min(24, unusual.length)} of {unusual.length} keys shown</span>}
+        {found && unusual.length > 0 && <span>sorted by how far each key left its range: {Math.min(24, unusual.length)} of {unusual.length} keys shown</span>}
       </div>
     </section>
   );

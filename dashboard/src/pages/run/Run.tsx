@@ -40,6 +40,7 @@ export function Run() {
         <Answered of={answer} what="the run">
           {(found) => (
             <div class="cols">
+              <Damage detail={found} />
               <About detail={found} answer={answer} />
               <Attempts detail={found} />
               <RunCharts run={run} detail={found} />
@@ -72,6 +73,22 @@ function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail
         {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && <pre class="line" tabIndex={0}>{detail.resume_line}</pre>}
       </div>
       {hello.value?.writable !== false && source.live && <Words row={detail} edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)} />}
+    </section>
+  );
+}
+
+/** What of the run cannot be read, and what to do about it. */
+function Damage({ detail: { problems, path } }: { detail: RunDetail }) {
+  if (problems.length === 0) return null;
+  return (
+    <section class="card c12">
+      <header><h2>Not everything can be read</h2><span class="tag bad">{count(problems.length)} {problems.length === 1 ? "problem" : "problems"}</span></header>
+      <div class="in damage">
+        {problems.slice(0, 8).map((problem) => <p key={problem} class="wraps">{problem}</p>)}
+        {problems.length > 8 && <p class="soft">and {count(problems.length - 8)} more</p>}
+        <p class="soft">What can be read is shown. This tells all of it, and saves what can be saved:</p>
+        <pre class="line" tabIndex={0}>rollbook verify {path}{"\n"}rollbook repair {path}</pre>
+      </div>
     </section>
   );
 }

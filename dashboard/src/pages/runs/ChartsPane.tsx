@@ -49,7 +49,7 @@ export function ChartsPane() {
         <span class="grow" />
         {took.charts > 0 && (
           <span>
-            {took.charts} charts, {bytes(took.bytes)}, read in {seconds(took.ms / 1000)}
+            {took.charts} {took.charts === 1 ? "chart" : "charts"}, {bytes(took.bytes)}, read in {seconds(took.ms / 1000)}
           </span>
         )}
       </div>

@@ -133,6 +133,7 @@ function Name({ row }: { row: Row }) {
         <button class="runname link" type="button" title={name} onClick={() => open(row)}>{name}</button>
       )}
       {row.kind === "run" && row.archived && <span class="tag">archived</span>}
+      {row.damaged !== "" && (row.kind === "run" ? <a class="lost" href={`#/run/${encodeURIComponent(row.run)}`} title={row.damaged} aria-label={`Damaged: ${row.damaged}`}><Icon name="info" /></a> : <span class="lost" role="img" title={row.damaged} aria-label={row.damaged}><Icon name="info" /></span>)}
     </span>
   );
 }

@@ -113,6 +113,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
       cells: column -> cell; in a group a metric is {centre, low, high, n, method, sentence}, a configuration that
         differs is {distinct, values}.
       pending: columns whose cells are still being read.
+      damaged: what of a run cannot be read, or how many members of a group have such parts; "" where all is well.
     """
 
     kind: Literal["section", "group", "run"]
@@ -141,6 +142,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     values: dict[str, Cell] = {}
     cells: dict[str, Cell] = {}
     pending: list[str] = []
+    damaged: str = ""
     open: bool = False
     done: float | None = None
     section: str = ""
