@@ -191,6 +191,48 @@ def test_a_plain_training_loop_is_one_run_with_all_its_episodes_and_results(tmp_
     assert {row["component"]: row["sum"] for row in rewards if row["episode_id"] == one}["bonus"] == 2.5
 
 
+@pytest.mark.parametrize(
+    "runners", [pytest.param(0, id="in the driver", marks=pytest.mark.core), pytest.param(1, id="in an actor")]
+)
+def test_an_evaluation_is_written_when_it_happened_and_not_again_with_the_results_that_repeat_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runners: int
+) -> None:
+    evaluated: list[int] = []
+    evaluate = PPO.evaluate
+
+    def counted(algorithm: Any, *arguments: Any, **options: Any) -> Any:
+        evaluated.append(algorithm.iteration)
+        return evaluate(algorithm, *arguments, **options)
+
+    monkeypatch.setattr(PPO, "evaluate", counted)
+    config = small().callbacks(rllib.callbacks(tmp_path / "runs", episode_data=True))
+    config.evaluation(
+        evaluation_interval=2, evaluation_duration=2, evaluation_num_env_runners=runners,
+        evaluation_config={"env_config": {"length": 7}},
+    )  # fmt: skip
+    algorithm = config.build_algo()
+    results, times = [], []
+    for _ in range(5):
+        before = len(evaluated)
+        results.append(algorithm.train())
+        times.append(len(evaluated) - before)
+    folder = Path(algorithm.logdir)
+    algorithm.stop()
+    assert times == [0, 1, 0, 1, 0]
+    assert ["evaluation" in result for result in results] == [False, True, True, True, True]  # RLlib repeats them
+
+    book = book_in(tmp_path / "runs")
+    key = "evaluation/env_runners/episode_len_mean"
+    rows = {row["training_iteration"]: row for row in book.metrics().to_pylist() if row["training_iteration"]}
+    assert {epoch: row[key] for epoch, row in rows.items() if row[key] is not None} == {2: 7.0, 4: 7.0}
+    test = [row for row in book.episodes().to_pylist() if row["scope"] == "test" and row["complete"]]
+    assert [row["length"] for row in test] == [7] * 4
+    files = sorted((folder / "episode_data").iterdir())
+    lengths = [[len(episode["trace"]) for episode in json.loads(file.read_text())] for file in files]
+    assert [each.count(7) for each in lengths] == [2 * n for n in times]
+    assert [each.count(10) for each in lengths] == [result["env_runners"]["num_episodes"] for result in results]
+
+
 @pytest.mark.core
 def test_tune_and_the_callback_write_one_run_that_equals_the_native_files(tmp_path: Path, reads_as: Any) -> None:
     config = small().callbacks(rllib.callbacks(tmp_path / "runs", episode_data=True))

@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rollbook
@@ -153,15 +154,25 @@ def test_an_evaluation_is_written_once_however_often_results_repeat_it(rllib: An
     callback = rllib.callbacks(tmp_path / "runs", episode_data=True, sinks=(), keeper="inline", strict=True)()
     callback.on_algorithm_init(algorithm=algorithm)
 
-    def evaluation(seconds: float, *texts: str) -> dict[str, Any]:
-        media = {"episode_data": list(texts)}
-        return {"env_runners": {"episode_return_mean": 2.0, "sample": seconds, "lr": math.nan, "episode_media": media}}
+    def evaluation(i: int, is_repeated: bool, seconds: float, *texts: str) -> dict[str, Any]:
+        """As RLlib 2.60 has it, which tests/frameworks holds: what is repeated is not the same in all its numbers."""
+        inside: dict[str, Any] = {
+            "episode_return_mean": 2.0,
+            "sample": seconds,
+            "lr": math.nan,
+            "episode_media": {"episode_data": list(texts)},
+            "num_episodes": 2 if is_repeated else np.int64(2),
+            "num_episodes_lifetime": float(2 * i),
+        }
+        if is_repeated:
+            return {"env_runners": {**inside, "steps_throughput": {"since_last_reduce": 2.25 + i}}}
+        return {"env_runners": inside, "num_healthy_workers": 0}
 
     measured = [None, (0.5, '{"a":[1]}'), (0.5, '{"a":[1]}'), (0.7, '{"a":[1]}'), (0.7, '{"a":[1]}')]
     for i, told in enumerate(measured, 1):
         result: dict[str, Any] = {"training_iteration": i, "num_env_steps_sampled_lifetime": 10 * i, "env_runners": {}}
         if told is not None:  # RLlib attaches the last evaluation to every later result
-            result["evaluation"] = evaluation(*told)
+            result["evaluation"] = evaluation(i, told == measured[i - 2], *told)
         callback.on_train_result(algorithm=algorithm, result=result)
         assert "evaluation" in result or told is None  # what Tune's schedulers read stays
     key = "evaluation/env_runners/episode_return_mean"

@@ -181,11 +181,21 @@ _SHAPED = (CUSTOM, HIST, EPISODE_DATA[0])
 
 
 def _fingerprint(evaluation: Mapping[str, object]) -> int:
-    said = []
-    for name, value in flatten(evaluation):
-        if not any(part in _SHAPED for part in name.split("/")):
-            said.append((name, value.tobytes() if hasattr(value, "tobytes") else repr(value)))
-    return hash(tuple(said))
+    """What an evaluation and its repetitions have in common, and no other evaluation has: its times.
+
+    RLlib 2.60 repeats counters in another type, lifetime counters as they are by now and throughputs that it measures
+    anew, and leaves out how its workers are.
+    """
+    numbers = [
+        (name, float(number))
+        for name, value in flatten(evaluation)
+        if "lifetime" not in name
+        and "throughput" not in name
+        and not any(part in _SHAPED for part in name.split("/"))
+        and (number := scalar_of(value)) is not None
+    ]
+    fractions = [(name, repr(number)) for name, number in numbers if not number.is_integer()]
+    return hash(tuple(fractions or numbers))
 
 
 def _parts(result: dict[str, object]) -> list[Any]:
