@@ -135,6 +135,7 @@ def test_a_notebook_embeds_the_page_of_a_run(tmp_path: Path) -> None:
     try:
         assert shown.address in shown._repr_html_()
         assert 'height="300"' in shown._repr_html_()
+        assert f"rollbook ui {run.folder}" in shown._repr_html_(), "a saved notebook is read without its kernel"
         assert run.book.show().address == shown.address  # one server for one folder
         answer = httpx2.get(shown.address + "api/hello")
         assert answer.json()["only"] == run.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import html
 import os
+import shlex
 import threading
 
 from rollbook.server.serving import Listening, prepared
@@ -22,20 +23,21 @@ class Shown:
     Attributes:
       address: where the page is, for a window of its own.
       height: of the frame, in pixels.
+      folder: what it shows: a saved notebook is read without the process whose page this was.
     """
 
-    def __init__(self, address: str, height: int) -> None:
-        self.address, self.height = address, height
+    def __init__(self, address: str, height: int, folder: str) -> None:
+        self.address, self.height, self.folder = address, height, folder
 
     def __repr__(self) -> str:
         return f"<page of rollbook on {self.address}>"
 
     def _repr_html_(self) -> str:
-        address = html.escape(self.address, quote=True)
+        address, folder = html.escape(self.address, quote=True), html.escape(shlex.quote(self.folder))
         return (
             f'<iframe src="{address}" width="100%" height="{int(self.height)}" style="border:0" '
             f'title="rollbook"></iframe><div><a href="{address}" target="_blank" rel="noopener">a window of its own'
-            "</a></div>"
+            f"</a>; once this kernel has ended: <code>rollbook ui {folder}</code></div>"
         )
 
 
@@ -57,7 +59,7 @@ def show(path: str | os.PathLike[str], *, height: int = 640) -> Shown:
             if not _servers:
                 atexit.register(_stop_all)
             _servers[folder] = server
-    return Shown(server.address, height)
+    return Shown(server.address, height, folder)
 
 
 def _stop_all() -> None:

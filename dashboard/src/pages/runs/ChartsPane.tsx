@@ -45,7 +45,7 @@ export function ChartsPane() {
         </DeskContext.Provider>
       </div>
       <div class="foot">
-        <span class="hide-s">drag to zoom · shift-drag to pan · double-click for all · click a point for its cause</span>
+        <span class="hide-s hide-m">drag to zoom · shift-drag to pan · double-click for all · click a point for its cause</span>
         <span class="grow" />
         {took.charts > 0 && (
           <span>
