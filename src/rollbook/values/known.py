@@ -39,12 +39,12 @@ class Kind:
     ) -> None:
         self.type, self.columns, self.table, self.says = type, dict(columns), table, dict(says or {})
 
-    def fields(self, value: object) -> dict[str, Any]:
+    def fields(self, value: object) -> dict[str, object]:
         """The fields of a value as plain data."""
         cells = {name: getattr(value, name) for name in self.columns}
         return {name: list(cell) if isinstance(cell, tuple) else cell for name, cell in cells.items()}
 
-    def cells(self, key: str, value: object) -> dict[str, Any]:
+    def cells(self, key: str, value: object) -> dict[str, object]:
         """The row of its table that a value becomes."""
         return {"key": key, **self.says, **self.fields(value)}
 
@@ -96,7 +96,7 @@ def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, Any]
     if word_and_kind is None:
         return None
     word, kind = word_and_kind
-    data: dict[str, Any] = {"kind": word}
+    data: dict[str, object] = {"kind": word}
     for name, content in kind.fields(value).items():
         data[name] = [cell(each) for each in content] if isinstance(content, list) else cell(content)
     return data

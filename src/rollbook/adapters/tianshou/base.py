@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum, nonmember
 from typing import Any, TypeAlias
 
@@ -85,11 +85,11 @@ class BaseLogger(ABC):
     )
 
     @abstractmethod
-    def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+    def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         """Write `data` at `step`; `step_type` is "<scope>/<what the step counts>", e.g. "train/env_step"."""
 
     @abstractmethod
-    def prepare_dict_for_logging(self, log_data: dict[str, Any]) -> dict[str, Any]:
+    def prepare_dict_for_logging(self, log_data: Mapping[str, object]) -> Mapping[str, object]:
         """`log_data` as `write` takes it: flat, and without what cannot be written."""
 
     @abstractmethod
@@ -120,27 +120,27 @@ class BaseLogger(ABC):
     def restore_logged_data(log_path: str) -> dict[str, Any]:
         """What was logged under `log_path`, as nested dicts of arrays."""
 
-    def log_train_data(self, log_data: dict[str, Any], step: int) -> None:
+    def log_train_data(self, log_data: Mapping[str, object], step: int) -> None:
         """Log what a collector reported about training, at `step` environment steps (the documented name)."""
         self._log(DataScope.TRAIN, "env_step", log_data, step, "train")
 
-    def log_training_data(self, log_data: dict[str, Any], step: int) -> None:
+    def log_training_data(self, log_data: Mapping[str, object], step: int) -> None:
         """Log what a collector reported about training, at `step` environment steps (Tianshou 2's name)."""
         self._log(DataScope.TRAINING, "env_step", log_data, step, "train")
 
-    def log_test_data(self, log_data: dict[str, Any], step: int) -> None:
+    def log_test_data(self, log_data: Mapping[str, object], step: int) -> None:
         """Log what a collector reported about an evaluation, at `step` environment steps."""
         self._log(DataScope.TEST, "env_step", log_data, step, "test")
 
-    def log_update_data(self, log_data: dict[str, Any], step: int) -> None:
+    def log_update_data(self, log_data: Mapping[str, object], step: int) -> None:
         """Log what an update reported, at `step` (gradient steps; in Tianshou 2, update steps of the trainer)."""
         self._log(DataScope.UPDATE, "gradient_step" if generation() < 2 else "update_step", log_data, step, "update")
 
-    def log_info_data(self, log_data: dict[str, Any], step: int) -> None:
+    def log_info_data(self, log_data: Mapping[str, object], step: int) -> None:
         """Log the global statistics of an epoch."""
         self._log(DataScope.INFO, "epoch", log_data, step, "info")
 
-    def _log(self, scope: str, step_name: str, log_data: dict[str, Any], step: int, kind: str) -> None:
+    def _log(self, scope: str, step_name: str, log_data: Mapping[str, object], step: int, kind: str) -> None:
         if self._is_due(kind, step):
             self.write(f"{scope}/{step_name}", step, self.prepare_dict_for_logging(log_data))
 
@@ -156,11 +156,11 @@ class BaseLogger(ABC):
 class LazyLogger(BaseLogger):
     """Keeps nothing; stands where no logger was given. Takes the documented arguments, or none."""
 
-    def prepare_dict_for_logging(self, log_data: dict[str, Any]) -> dict[str, Any]:
+    def prepare_dict_for_logging(self, log_data: Mapping[str, object]) -> Mapping[str, object]:
         """`log_data` as it is."""
         return log_data
 
-    def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+    def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         """Do nothing."""
 
     def finalize(self) -> None:

@@ -88,12 +88,12 @@ class RollbookLogger(BaseLogger):
 
     # -- what the trainer calls
 
-    def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
+    def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         """Write `data` to the book and to the native file, at `step`; `step_type` is e.g. "train/env_step"."""
         self._guard("write", lambda: self._to_book(step_type, step, data))
         self._guard("native", lambda: self._to_native(step_type, step, self.prepare_dict_for_logging(data)))
 
-    def _log(self, scope: str, step_name: str, log_data: dict[str, Any], step: int, kind: str) -> None:
+    def _log(self, scope: str, step_name: str, log_data: Mapping[str, object], step: int, kind: str) -> None:
         step_type = f"{scope}/{step_name}"
         if kind == "update":
             steps = log_data.get("gradient_steps")  # an on-policy update says how many it made
@@ -108,11 +108,11 @@ class RollbookLogger(BaseLogger):
 
     def prepare_dict_for_logging(
         self,
-        log_data: dict[str, Any],
+        log_data: Mapping[str, object],
         parent_key: str = "",
         delimiter: str = "/",
         exclude_arrays: bool | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """`log_data` flat, with the numbers in it (numpy's bool and 0-d arrays too), and arrays unless excluded."""
         exclude = self.exclude_arrays if exclude_arrays is None else exclude_arrays
 

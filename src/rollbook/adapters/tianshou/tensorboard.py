@@ -7,6 +7,7 @@ logger = TensorboardLogger(SummaryWriter("logs"))
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rollbook.adapters.tianshou.book import RollbookLogger
@@ -54,10 +55,10 @@ class TensorboardLogger(RollbookLogger):
 
     def prepare_dict_for_logging(
         self,
-        input_dict: dict[str, Any],
+        input_dict: Mapping[str, object],
         parent_key: str = "",
         delimiter: str = "/",
         exclude_arrays: bool | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """`input_dict` flat, with the numbers in it, and arrays unless excluded."""
         return super().prepare_dict_for_logging(input_dict, parent_key, delimiter, exclude_arrays)
