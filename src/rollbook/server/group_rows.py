@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
+from rollbook.server.kept_rows import WORTH_KEEPING, keep, kept
 from rollbook.server.series import axis_name, started
 from rollbook.server.shared_state import Hall
 
@@ -61,6 +62,12 @@ def rows_of_runs(
     ]
     read: dict[str, RowsOfRun] = {}
     axis = x
+    new = [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
+    if len(new) >= WORTH_KEEPING:
+        known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
+        for folder, of_run in known.items():
+            _remember(hall, folder, key, x, stamps[folder], RowsOfRun(*of_run))
+        new = [row for row in new if row.folder not in known]
     for row in rows:
         rows_of_run = _rows_of(hall, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
@@ -69,7 +76,16 @@ def rows_of_runs(
             rows_of_run = _rows_of(hall, row, [key], axis, stamps[row.folder])
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
+    if len(new) >= WORTH_KEEPING:
+        done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
+        keep(hall.catalogue.roots, key, x, stamps, done)
     return read
+
+
+def _remember(hall: Hall, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun) -> None:
+    for name in {x, rows_of_run.axis or x}:  # the page asks for the axis by its name once it knows it
+        size = rows_of_run.x.nbytes + rows_of_run.y.nbytes + 300
+        hall.group_rows.put((folder, key, name), stamp, rows_of_run, size)
 
 
 def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
@@ -90,7 +106,5 @@ def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp:
         if (series := read.get(key)) is not None:
             places = series.x - shift if shift else series.x
             of_key[key] = RowsOfRun(axis_name(x, series.axis), places, series.mean)
-        rows_of_run = of_key[key]
-        for name in {x, rows_of_run.axis or x}:  # the page asks for the axis by its name once it knows it
-            shelf.put((row.folder, key, name), stamp, rows_of_run, rows_of_run.x.nbytes + rows_of_run.y.nbytes + 300)
+        _remember(hall, row.folder, key, x, stamp, of_key[key])
     return of_key[keys[0]]

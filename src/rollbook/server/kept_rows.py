@@ -1,0 +1,99 @@
+"""The rows of many runs between two servers: to read a thousand runs anew takes seconds, to read this file a moment.
+
+One file a root, key and axis in the user's cache folder. What it says of a run counts as long as the run is as it was
+(`readers.stamp_of`). Losing it, or not being able to write it, costs only time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rollbook.files import remove, replacing
+
+__all__ = ["WORTH_KEEPING", "keep", "kept"]
+
+NDArray = npt.NDArray[Any]
+Rows = tuple[str, NDArray, NDArray]
+"""(axis, x, y) of a run."""
+
+WORTH_KEEPING = 64
+"""So many runs."""
+_MOST_BYTES, _MOST_FILES = 128 << 20, 16
+_KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
+
+
+class _Place(msgspec.Struct, array_like=True):
+    """Where the rows of a run lie: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
+
+    stamp: str
+    axis: str
+    kind: str
+    start: int
+    rows: int
+
+
+def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
+    """Keep the rows of runs, by folder; nothing where they are too many."""
+    places: dict[str, _Place] = {}
+    parts: list[bytes] = []
+    start = 0
+    for folder, (axis, xs, ys) in rows.items():
+        if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
+            continue
+        places[folder] = _Place(_word(stamps[folder]), axis, xs.dtype.kind, start, len(xs))
+        parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
+        start += 16 * len(xs)
+    if start > _MOST_BYTES:
+        return
+    header = msgspec.json.encode(places)
+    path = _path(roots, key, x)
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with replacing(path) as beside, open(beside, "wb") as file:
+            file.writelines([len(header).to_bytes(8, "little"), header, *parts])
+        _remove_old(os.path.dirname(path))
+
+
+def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object]) -> dict[str, Rows]:
+    """folder -> the rows that were kept of runs that are as they were then."""
+    try:
+        with open(_path(roots, key, x), "rb") as file:
+            content = file.read(_MOST_BYTES + (32 << 20))
+        size = int.from_bytes(content[:8], "little")
+        places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    rows: dict[str, Rows] = {}
+    for folder, place in places.items():
+        if folder not in stamps or place.stamp != _word(stamps[folder]) or place.kind not in _KINDS:
+            continue
+        at = 8 + size + place.start
+        if place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):  # cut off: read the run instead
+            continue
+        xs = np.frombuffer(content, _KINDS[place.kind], place.rows, at)
+        rows[folder] = (place.axis, xs, np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows))
+    return rows
+
+
+def _word(stamp: object) -> str:
+    return hashlib.blake2b(repr(stamp).encode(), digest_size=12).hexdigest()
+
+
+def _path(roots: Sequence[str], key: str, x: str | None) -> str:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "rollbook", "rows", f"{_word((tuple(roots), key, x))}.rows")
+
+
+def _remove_old(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        files = sorted((entry for entry in entries if entry.name.endswith(".rows")), key=lambda e: e.stat().st_mtime)
+    for entry in files[:-_MOST_FILES]:
+        remove(entry.path)
