@@ -27,8 +27,9 @@ VARIABLE = "SEALING_FORKS"
 """Names the socket of the process that forks, to all processes of a test."""
 
 LOADED = (
-    "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader",
+    "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader", "argparse",
     "rollbook.seal.abandoned", "rollbook.seal.columns_files", "rollbook.seal.frames", "rollbook.seal.segments",
+    "rollbook.seal.merge", "rollbook.book.book", "rollbook.book.results",
 )  # fmt: skip
 
 
