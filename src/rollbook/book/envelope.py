@@ -213,7 +213,9 @@ def _buckets(
             first, last = np.searchsorted(x, _whole(np.array([low, high])))
             x, values = x[first:last], values[first:last]
             if edges is not None and len(x) > points:
-                yield _in_stretches(x, values, edges)
+                stretches = _in_stretches(x, values, edges)
+                del x, values  # the next row group takes their memory
+                yield stretches
                 continue
         else:
             inside = (x >= low) & (x < high)

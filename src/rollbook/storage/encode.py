@@ -134,11 +134,11 @@ class PartWriter:
         self._waiting_rows += table.num_rows
         # Another table like this one would overshoot by more than half of it.
         if self._waiting_bytes + table.nbytes // 2 >= self._most_bytes or self._waiting_rows >= self._most_rows:
-            self._flush()
+            self._flush(whole=False)
 
     def finish(self, meta: Meta) -> None:
         """Bring the file to the disk under its name."""
-        self._flush()
+        self._flush(whole=True)
         self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
         self._writer.close()
         if self._is_series:
@@ -162,9 +162,14 @@ class PartWriter:
         except OSError:
             pass
 
-    def _flush(self) -> None:
+    def _flush(self, *, whole: bool) -> None:
+        """Write what waits; if not the whole, what is more than full row groups begins the next one."""
+        rest: list[pa.Table] = []
         if self._waiting:
             table = pa.concat_tables(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
+            full = table.num_rows // self._most_rows * self._most_rows
+            if not whole and 0 < full < table.num_rows:
+                rest, table = [table.slice(full)], table.slice(0, full)
             if self._pyramid_path and self._pyramid is None and self.rows + table.num_rows >= MIN_ROWS:
                 self._start_pyramid()
             for start in range(0, table.num_rows, self._most_rows):
@@ -175,7 +180,8 @@ class PartWriter:
                     if sum(block.num_rows for block in self._blocks) >= PYRAMID_BLOCK_ROWS:
                         self._add_block()
             self.rows += table.num_rows
-        self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+        self._waiting = rest
+        self._waiting_bytes, self._waiting_rows = sum(t.nbytes for t in rest), sum(t.num_rows for t in rest)
 
     def _whole(self, rows: pa.Table) -> pa.Table:
         """With the columns that are the same in all rows, and in the order of the schema."""
