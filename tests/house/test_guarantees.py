@@ -1,4 +1,4 @@
-"""Every test that the page of guarantees names exists."""
+"""Every test that the page of guarantees names exists, and those that other pages name."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def test_every_test_that_holds_a_promise_exists() -> None:
 def test_every_test_that_holds_a_rule_exists() -> None:
     everywhere = {name for path in (ROOT / "tests").rglob("test_*.py") for name in functions_in(path)}
     assert not set(re.findall(r"`(test_\w+)`", PAGE)) - everywhere
+
+
+def test_every_test_that_a_page_names_for_a_failure_exists() -> None:
+    everywhere = {(path.name, name) for path in (ROOT / "tests").rglob("test_*.py") for name in functions_in(path)}
+    cited = set()
+    for page in (ROOT / "docs").rglob("*.md"):
+        cited |= set(re.findall(r"`(?:tests/[\w/]+/)?(test_\w+\.py)::(test_\w+)`", page.read_text("utf-8")))
+    assert len(cited) > 40
+    assert not cited - everywhere
 
 
 def test_each_of_the_25_hazards_has_its_rule() -> None:

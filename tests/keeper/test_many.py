@@ -15,6 +15,7 @@ import pytest
 from rollbook.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.keeper import child as child_module
+from rollbook.keeper import many_runs
 from rollbook.keeper import shared_keeper_files as household_module
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.many_runs import ManyRuns
@@ -84,6 +85,10 @@ def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_los
         run.writer.close()
         assert wait_done(run.folder, 60)
         assert [line["i"] for line in run.lines()] == [0.0, 1.0]
+
+
+def test_a_hang_is_found_and_left_within_two_seconds() -> None:
+    assert many_runs._PATIENCE_SECONDS + many_runs._WATCH_SECONDS <= 2.0
 
 
 def test_a_run_that_hangs_holds_up_no_other(
