@@ -324,3 +324,20 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     clock.now += 2
     assert statuses() == ("stale", "stale")
     run.finish()
+
+
+def test_after_a_clock_went_back_an_idle_run_is_still_heard_of(tmp_path, store):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
+    run.log({"train/return": 1.0}, env_step=1)
+    run.write_about()
+    beat = run.folder / "data" / "keeper" / "heartbeat"
+    seen = []
+    for hours in (0, -1, 0):
+        beat.write_text("{}")
+        moment = time.time() + hours * 3600
+        os.utime(beat, (moment, moment))
+        push(run.folder, final=False, every=40.0)
+        (mark,) = (tmp_path / "store").rglob("m/*.json")
+        seen.append(json.loads(mark.read_text())["written"])
+    assert seen == sorted(set(seen)), "each shipment makes the manifest anew"
+    run.finish()
