@@ -94,14 +94,18 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
         if shelf.problems:
             return  # what is in a file that cannot be read is not known
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
+        ends = set()
         for part in parts:
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
+                ends.add((writer, lane, group, last))
         for part in parts:
             meta = part.meta
             after = meta.get("after", 0)
-            own = ranges[meta["writer"], meta["lane"], meta["group"]] if after and "covers" not in meta else []
-            if own and not any(first <= after <= last for first, last in own):
+            own = (meta["writer"], meta["lane"], meta["group"])
+            if not after or "covers" in meta or (*own, after) in ends:
+                continue
+            if not any(first <= after <= last for first, last in ranges[own]):
                 yield (
                     f"{part.path}: the file with the rows before these, up to number {after} of writer "
                     f"{meta['writer']}, is not here; put it back, and its rows are there again"
