@@ -130,6 +130,13 @@ def test_two_folders_without_a_shared_disk_ship_parts_of_one_run(tmp_path, store
     assert len(rollbook.open(store)) == 1
 
 
+def test_pulling_a_run_of_which_nothing_is_there_yet_says_so(tmp_path, store):
+    recorded(tmp_path / "runs", rows=10, remote=store)
+    with pytest.raises(errors.NotARun, match=r"there is no run 'cartpole/another', or nothing of it .* rollbook ls"):
+        pull(open_place(store), "cartpole/another", tmp_path / "here")
+    assert not (tmp_path / "here").exists()
+
+
 def test_a_pulled_run_is_the_same_and_a_second_pull_brings_nothing(tmp_path, store):
     folder = recorded(tmp_path / "runs")
     push(folder, store)

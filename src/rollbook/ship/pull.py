@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from rollbook import manifest
-from rollbook.errors import Damaged, PlaceAway, RunExists
+from rollbook.errors import NotARun, PlaceAway, RunExists
 from rollbook.files import write_json
 from rollbook.remote import origin_of
 from rollbook.ship.pages import page_of
@@ -44,7 +44,8 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
       run: <project>/<run>.
       root: where runs lie here.
     Raises:
-      RunExists: another run has that folder. Damaged: a piece is not what its manifest says.
+      NotARun: nothing of it lies there. RunExists: another run has that folder.
+      Damaged: a piece is not what its manifest says.
       PlaceAway: no answer; what came stays, and the next pull goes on from there.
     """
     folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
@@ -54,7 +55,10 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
         for turn in range(_MOST_TRIES):
             page, manifests = perform(page_and_manifests(f"{run}/"), place)
             if page is None:
-                raise Damaged(f"{place.url}: {run!r} has no run.json")
+                raise NotARun(
+                    f"{place.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
+                    f"with: rollbook ls --dir {place.url}"
+                )
             _check_same(folder, run, page)
             if _fetch_all(place, run, folder, manifests, report):
                 break
