@@ -246,7 +246,7 @@ def _guard() -> Any:
         return operands
 
     @guard.def_vmap  # type: ignore[untyped-decorator, unused-ignore]
-    def mapped(axis_size: int, *_: object) -> Any:
+    def mapped(axis_size: int, *_: object) -> object:
         raise BadInput(
             f"rollbook.adapters.jax.log() was asked to log inside jax.vmap, found {axis_size} copies of the call: they "
             "would be rows of one run that nobody can tell apart. Return the values from the mapped function and log "

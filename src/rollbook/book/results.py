@@ -86,7 +86,7 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
 
 
 def _scores(book: MeasuredRun) -> dict[str, object]:
-    def work(tables: dict[str, Pieces]) -> dict[str, Any]:
+    def work(tables: dict[str, Pieces]) -> dict[str, object]:
         pieces = tables["metrics"]
         run = book.context(pieces, "effective")
         labels = all_keys(pieces, run.clocks)
@@ -135,7 +135,7 @@ def _checkpoint(book: MeasuredRun) -> dict[str, object]:
     return {"checkpoint.best": str(row["checkpoint_id"]), "checkpoint.best_score": _number(row.get("score"))}
 
 
-def _length(book: MeasuredRun) -> dict[str, Any]:
+def _length(book: MeasuredRun) -> dict[str, object]:
     def work(tables: dict[str, Pieces]) -> int:
         pieces = tables["episodes"]
         run = book.context(pieces, "effective")

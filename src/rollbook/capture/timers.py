@@ -157,7 +157,7 @@ class Stage:
         if flags & _COROUTINE:
 
             @wraps(function)
-            async def timed(*args: object, **kwargs: object) -> Any:
+            async def timed(*args: object, **kwargs: object) -> object:
                 with self:
                     return await function(*args, **kwargs)
 
@@ -171,7 +171,7 @@ class Stage:
         else:
 
             @wraps(function)
-            def timed(*args: object, **kwargs: object) -> Any:
+            def timed(*args: object, **kwargs: object) -> object:
                 with self:
                     return function(*args, **kwargs)
 

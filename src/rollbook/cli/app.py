@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from keyword import iskeyword
-from typing import Any
 
 import click
 
@@ -66,7 +65,7 @@ class _Lazy(click.Group):
             raise click.UsageError(f"no command {args[0]!r}.{did_you_mean(args[0], list(_COMMANDS))}")
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         from rollbook.errors import RollbookError
 
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -49,7 +48,7 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
         remark(f"{len(rows) - len(shown)} more were deleted; --all lists them")
 
 
-def _line(row: dict[str, Any], clocks: tuple[str, ...], path: Path) -> dict[str, object]:
+def _line(row: dict[str, object], clocks: tuple[str, ...], path: Path) -> dict[str, object]:
     return {
         "id": row["checkpoint_id"],
         "best": "best" if row.get("is_best") else "",

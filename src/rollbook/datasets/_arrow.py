@@ -21,7 +21,7 @@ def fixed_lists(cells: Any) -> pa.Array:
     return flat
 
 
-def to_cells(column: pa.ChunkedArray) -> Any:
+def to_cells(column: pa.ChunkedArray) -> object:
     """The cells of a column: an array where they have one shape; structs become dicts of those."""
     kind = column.type
     if pa.types.is_struct(kind):

@@ -140,7 +140,7 @@ def _leaves_among(names: tuple[str, ...], prefix: str) -> tuple[tuple[str, str],
     return (("", prefix), *below) if prefix in names else tuple(below)
 
 
-def tree_of(leaves: Mapping[str, object]) -> Any:
+def tree_of(leaves: Mapping[str, object]) -> object:
     """Leaves by path as nested dicts; as tuples where all names of a level are 0, 1, 2, …"""
     if set(leaves) == {""}:
         return leaves[""]

@@ -132,7 +132,7 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
     return [Column(name, "", array) for name, array in cells.items()]
 
 
-def frame_features(features: Mapping[str, object]) -> dict[str, Any]:
+def frame_features(features: Mapping[str, object]) -> dict[str, object]:
     """The features of the recorded columns and, after them, of those that count."""
     more = {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in COUNTED.items()}
     return {**features, **more}

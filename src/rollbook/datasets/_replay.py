@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -136,7 +135,7 @@ def _plain(cell: object) -> object:
     return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
 
 
-def flat_tree(prefix: str, tree: object, columns: dict[str, Any]) -> None:
+def flat_tree(prefix: str, tree: object, columns: dict[str, object]) -> None:
     """Nested dicts and tuples of columns as `prefix/key` and `prefix/0`."""
     if isinstance(tree, Mapping):
         for name, part in tree.items():

@@ -180,7 +180,7 @@ def _write(file: IO[str], trajectory: Trajectory) -> None:
         _line(file, {"t": int(trajectory.t[-1]) + 1 if len(trajectory) else 0, **trajectory.last})
 
 
-def _row_text(row: dict[str, Any]) -> str:
+def _row_text(row: dict[str, object]) -> str:
     return _encoded({name: row[name] for name in _ROW if name in row})
 
 
@@ -301,7 +301,7 @@ def _trajectory(head: dict[str, Any], lines: list[dict[str, object]]) -> Traject
     )
 
 
-def _acts(line: dict[str, Any]) -> bool:
+def _acts(line: dict[str, object]) -> bool:
     return any(name.partition("/")[0] == "action" for name in line)
 
 

@@ -109,7 +109,7 @@ def _place(dataset_id: str) -> Path:
 
 
 def _create(
-    minari: Any, dataset_id: str, buffers: object, spaces: tuple[object, object], env: Any, metadata: Any
+    minari: Any, dataset_id: str, buffers: object, spaces: tuple[object, object], env: object, metadata: Any
 ) -> object:
     taken = inspect.signature(minari.create_dataset_from_buffers).parameters
     options = dict(metadata)
@@ -263,7 +263,7 @@ def _trajectory(episode: Any, episode_id: str, agent: str, dataset: Any) -> Traj
     return Trajectory(episode_id, agent, np.arange(n), columns, last, np.zeros(n, dtype=np.int64), row)
 
 
-def _texts(cells: Any) -> Any:
+def _texts(cells: Any) -> object:
     """HDF5 gives texts as bytes."""
     if len(cells) and isinstance(cells[0], bytes):
         return [cell.decode("utf-8", "backslashreplace") for cell in cells]

@@ -279,7 +279,7 @@ def _is_over(columns: Mapping[str, Any]) -> bool:
 
 def _trajectories(files: Sequence[Path]) -> Iterator[Trajectory]:
     """Rows of one episode and agent that follow each other, over the borders of files and batches."""
-    waiting: dict[str, Any] | None = None
+    waiting: dict[str, object] | None = None
     key: tuple[str, str] | None = None
     for table in _batches(files):
         columns = _columns(table)

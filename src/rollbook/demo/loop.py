@@ -89,7 +89,7 @@ def train(run: Run) -> float:
     return mean
 
 
-def _environments(config: dict[str, Any]) -> object:
+def _environments(config: dict[str, object]) -> object:
     """The vector of environments to learn in; an episode that ends starts anew within the same step."""
     gymnasium = need("gymnasium", extra="gym", why="the demo's environment")
     return gymnasium.make_vec(

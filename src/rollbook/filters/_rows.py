@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["row_from_json", "row_to_json", "value_from_json", "value_to_json"]
 
 
-def value_to_json(value: Value) -> Any:
+def value_to_json(value: Value) -> object:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
@@ -38,7 +38,7 @@ def value_from_json(data: object) -> Any:
     return KINDS[str(data["kind"])].value(fields)
 
 
-def row_to_json(row: Row) -> dict[str, Any]:
+def row_to_json(row: Row) -> dict[str, object]:
     """A row of values as plain JSON data."""
     return {
         "time": row.time,

@@ -78,7 +78,7 @@ def import_runs(
 
 
 def _import_one(
-    foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, Any]
+    foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, object]
 ) -> Imported:
     said = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
     identity = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:8]

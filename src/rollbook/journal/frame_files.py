@@ -13,7 +13,6 @@ from rollbook.journal.frames import decode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 __all__ = ["FrameFile"]
 
@@ -87,7 +86,7 @@ class FrameFile(JournalFile):
             yield seq, mono + self.time_offset, payload, offset, self.end
             offset = self.end
 
-    def frames(self, offset: int = 0) -> Iterator[tuple[int, int, dict[str, Any], int]]:
+    def frames(self, offset: int = 0) -> Iterator[tuple[int, int, dict[str, object], int]]:
         """Whole frames from `offset` on: (seq, unix ns, payload, end offset). What cannot be decoded is reported."""
         for seq, time_ns, data, start, end in self.scan(offset):
             try:

@@ -213,7 +213,7 @@ def _host_array(value: object) -> NDArray | None:
     return host_array(value)
 
 
-def _array(value: Any) -> Any:
+def _array(value: Any) -> object:
     """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
     dtype = value.dtype
     if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in _ITEM_SIZES:
@@ -230,7 +230,7 @@ def _array(value: Any) -> Any:
     return _ext(ARRAY, head + value.tobytes())
 
 
-def _buffer(value: Any) -> Any:
+def _buffer(value: Any) -> object:
     """Anything else with the buffer protocol (array.array, ctypes) as Ext code 1, or None."""
     try:
         view = memoryview(value)

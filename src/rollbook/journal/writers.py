@@ -47,7 +47,7 @@ class WriterInfo:
             self._ask_a_segment()
         self.look_closed()
 
-    def adopt(self, about: dict[str, Any]) -> None:
+    def adopt(self, about: dict[str, object]) -> None:
         """Take the fields from the content of a writer.json."""
         self.about = about
         get = about.get

@@ -13,7 +13,6 @@ from rollbook.remote import origin_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
 __all__ = ["SHIP_SECONDS", "Shipping"]
 
@@ -72,7 +71,7 @@ class Shipping(Child):
         """The last child was asked for everything, and everything is in the place."""
         return self._is_home or not self.wanted
 
-    def trouble(self) -> dict[str, Any] | None:
+    def trouble(self) -> dict[str, object] | None:
         """Why nothing gets there, and how many tries in a row; None if it does."""
         if not self.failures:
             return None

@@ -15,7 +15,6 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rollbook._optional import need
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
@@ -92,7 +91,7 @@ class Picture:
     def bytes(self, format: str = "png", *, theme: str | None = None) -> bytes:
         """The file of that format. The same data give the same SVG, byte for byte."""
         chosen = style(theme or self.theme)
-        metadata: Mapping[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
+        metadata: Mapping[str, object] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
         matplotlib = need("matplotlib", extra="plots", why="a picture")
         with _drawing, warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
             warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters the font lacks

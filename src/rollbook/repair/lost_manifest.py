@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import time
-from typing import Any
 
 from rollbook import manifest
 from rollbook.book.book import Book
@@ -94,12 +93,12 @@ def recall(folder: str) -> list[str]:
     return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
 
 
-def _attempt(about: dict[str, Any]) -> int:
+def _attempt(about: dict[str, object]) -> int:
     number = about.get("attempt")
     return number if type(number) is int and number > 0 else 1
 
 
-def _began(about: dict[str, Any]) -> float:
+def _began(about: dict[str, object]) -> float:
     try:
         return float(int(str(about.get("writer"))[:8], 16))  # a writer's id begins with its unix time
     except ValueError:

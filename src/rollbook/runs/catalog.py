@@ -152,7 +152,7 @@ class _Cache:
             self._known = self._read()
         return self._known.get(folder)
 
-    def save(self, known: dict[str, tuple[_Stamp, dict[str, Any]]]) -> None:
+    def save(self, known: dict[str, tuple[_Stamp, dict[str, object]]]) -> None:
         """Keep what was read, if anything was."""
         if self._known is not None and self._known == known:
             return

@@ -133,7 +133,7 @@ def map_runs(
     return Answers(answers)
 
 
-def _call(function: Callable[[Any], object], path: str) -> Any:
+def _call(function: Callable[[Any], object], path: str) -> object:
     from rollbook.book.book import Book
 
     return function(Book(path))
@@ -247,7 +247,7 @@ def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> ray.data.Dataset
         {"path": str(row["path"]), **{name: row.get(field) for name, field in _BESIDE.items()}} for row in rows
     ]  # fmt: skip
 
-    def read(batch: Any) -> Any:
+    def read(batch: Any) -> object:
         import pyarrow as pa
 
         from rollbook.book.book import Book

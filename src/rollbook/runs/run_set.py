@@ -116,7 +116,7 @@ class RunSet(Sequence["Book"]):
           BadInput: no run has the field.
         """
         check_field(field, self._rows, f"group_by({field!r})")
-        groups: dict[Any, list[Mapping[str, object]]] = {}
+        groups: dict[object, list[Mapping[str, object]]] = {}
         for row, value in zip(self._rows, values_at(self._rows, field), strict=True):
             groups.setdefault(value if value.__hash__ else repr(value), []).append(row)
         return {value: self._some(rows) for value, rows in groups.items()}

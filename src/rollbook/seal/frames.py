@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 import numpy as np
 
@@ -91,14 +90,14 @@ class FrameSealing:
             self._pass.report.frame_files += 1
         return not waits
 
-    def _is_pending(self, info: WriterInfo, lane: int, seq: int, time_ns: int, payload: dict[str, Any]) -> bool:
+    def _is_pending(self, info: WriterInfo, lane: int, seq: int, time_ns: int, payload: dict[str, object]) -> bool:
         later = payload.get("deferred")
         if not isinstance(later, list) or time.time_ns() - time_ns >= PENDING_SECONDS * 1e9:
             return False
         return len(self._pass.fills_of(info).of_row(info.id, lane, seq)) < len(later)
 
 
-def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, Any]]], bool, list[str]]:
+def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, object]]], bool, list[str]]:
     """(frames, whether more is in the file than could be read, what is wrong with it)."""
     with FrameFile(path, info.time_offset) as file:
         frames = [(seq, time_ns, payload) for seq, time_ns, payload, _ in file.frames()]

@@ -285,7 +285,7 @@ def _common(parts: list[Part], name: str) -> object:
     return values.pop() if len(values) == 1 else None
 
 
-def _schema(parts: list[Part], constants: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
+def _schema(parts: list[Part], constants: dict[str, object]) -> tuple[pa.Schema, pa.Table]:
     """The columns of all parts together, and some rows of the largest one."""
     schemas = [_widened(part.schema, part.meta, constants) for part in parts]
     kinds: dict[str, list[pa.DataType]] = {}
@@ -298,7 +298,7 @@ def _schema(parts: list[Part], constants: dict[str, Any]) -> tuple[pa.Schema, pa
     return schema, _align(sample, schema, largest.meta, constants)
 
 
-def _widened(schema: pa.Schema, meta: Meta, constants: dict[str, Any]) -> pa.Schema:
+def _widened(schema: pa.Schema, meta: Meta, constants: dict[str, object]) -> pa.Schema:
     """The schema with a column for each former constant that now varies."""
     for name, value in constants.items():
         if value is None and name not in schema.names and meta.get(name) is not None:
@@ -307,14 +307,14 @@ def _widened(schema: pa.Schema, meta: Meta, constants: dict[str, Any]) -> pa.Sch
 
 
 def _aligned(
-    parts: list[Part], schema: pa.Schema, constants: dict[str, Any], fills: Fills | None
+    parts: list[Part], schema: pa.Schema, constants: dict[str, object], fills: Fills | None
 ) -> Iterator[pa.Table]:
     for part in parts:
         for group in range(len(part.row_groups)):
             yield filled(_align(part.read(row_groups=[group]), schema, part.meta, constants), part.meta, fills)
 
 
-def _align(table: pa.Table, schema: pa.Schema, meta: Meta, constants: dict[str, Any]) -> pa.Table:
+def _align(table: pa.Table, schema: pa.Schema, meta: Meta, constants: dict[str, object]) -> pa.Table:
     """The rows of a part in the columns of the merged one."""
     arrays = []
     for field in schema:

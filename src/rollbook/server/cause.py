@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, RollbookError
@@ -44,8 +43,6 @@ from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "cause"]
-
-NDArray = npt.NDArray[Any]
 
 _LOG_LINES = 12
 _TEXTS = 8

@@ -99,7 +99,7 @@ def columns_of(table: pa.Table) -> list[Column]:
     return [Column(name=plain(field.name), type=column_kind(field.type)) for field in table.schema]
 
 
-def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, Any]]:
+def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, object]]:
     """The rows of a (small) table as cells; times as unix seconds."""
     return [{plain(name): plain(cell, longest) for name, cell in row.items()} for row in cells_of(table)]
 

@@ -23,7 +23,7 @@ _NAMES_ONE_RUN = re.compile(
 _DEEPEST = 8
 
 
-def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, object]:
     """A nested configuration as dotted path -> value; lists are values."""
     cells: dict[str, object] = {}
     for name, value in config.items():
@@ -35,7 +35,7 @@ def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict
     return cells
 
 
-def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[Any, int]]]:
+def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[object, int]]]:
     """path -> {the value as JSON: (the value, how many runs have it)}."""
     paths: dict[str, dict[str, tuple[object, int]]] = {}
     for row in rows:
@@ -118,13 +118,13 @@ def axis_of(row: RunRow, facts: Facts | None) -> str:
     )
 
 
-def cell_of(column: str, row: RunRow, facts: Facts | None) -> Any:
+def cell_of(column: str, row: RunRow, facts: Facts | None) -> object:
     """What stands in a cell, for JSON."""
     value = value_of(column, row, facts)
     return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
 
 
-def sort_key(value: object) -> tuple[int, Any]:
+def sort_key(value: object) -> tuple[int, object]:
     """Numbers before texts before other things before nothing (NaN is nothing); always comparable."""
     if value is None or (isinstance(value, float) and value != value):
         return (3, 0)
@@ -135,7 +135,7 @@ def sort_key(value: object) -> tuple[int, Any]:
     return (1, value.casefold()) if isinstance(value, str) else (2, json.dumps(value, sort_keys=True, default=repr))
 
 
-def common(values: Sequence[object]) -> Any:
+def common(values: Sequence[object]) -> object:
     """One value for all, or how many there are."""
     words: dict[str, object] = {}
     for value in values:

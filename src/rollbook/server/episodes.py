@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.expressions import condition
 from rollbook.errors import UnknownKey
 from rollbook.server.alerts import alerts_of, media_of
@@ -38,8 +38,6 @@ from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import strings
 
 __all__ = ["ENDPOINTS", "shown_ids", "with_outcome"]
-
-NDArray = npt.NDArray[Any]
 
 _SEEN = ("episodes", "media")
 _OUTCOMES = ("terminated", "truncated", "cut")

@@ -15,14 +15,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.server.schemas.curves import Array
 
 __all__ = ["MEDIA_TYPE", "Frame", "unpack"]
 
 MEDIA_TYPE = "application/x-rollbook-frames"
-NDArray = npt.NDArray[Any]
 
 _KINDS = {"f8": "<f8", "f4": "<f4", "u4": "<u4", "i4": "<i4", "u2": "<u2", "u1": "|u1"}
 _HEAD = struct.Struct("<4sIII")
@@ -88,7 +87,7 @@ class Frame:
         return array
 
 
-def unpack(body: bytes) -> list[tuple[dict[str, Any], dict[int, dict[str, NDArray]]]]:
+def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDArray]]]]:
     """Frames taken apart: (header, {number of the entry: {name: array}}) of each. For tests and scripts."""
     frames = []
     place = 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.kept_rows import WORTH_KEEPING, keep, kept
@@ -15,8 +15,6 @@ from rollbook.server.series import axis_name, started
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ROWS_A_RUN", "RowsOfRun", "rows_of_runs"]
-
-NDArray = npt.NDArray[Any]
 
 ROWS_A_RUN = 5_000
 """Runs of four times so many rows are taken as they are, longer ones as the means of so many stretches."""

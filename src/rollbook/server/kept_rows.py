@@ -10,17 +10,14 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.files import remove, replacing
 
 __all__ = ["WORTH_KEEPING", "keep", "kept"]
-
-NDArray = npt.NDArray[Any]
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
 

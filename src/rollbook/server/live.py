@@ -61,7 +61,7 @@ class _Listener:
         self.logs: dict[str, int] = {}
         self.lost = False
 
-    def say(self, message: dict[str, Any]) -> None:
+    def say(self, message: dict[str, object]) -> None:
         """Have something sent; a browser that does not listen is told later that it missed something."""
         try:
             self.queue.put_nowait(message)
@@ -252,7 +252,7 @@ class Live:
             raise Refused("bad_input", f"{topic!r:.80} is not a topic", "log:<run>:<name>")
         return log_path(self._hall.row(parts[1]), parts[2])
 
-    def _tell(self, topic: str, message: dict[str, Any]) -> None:
+    def _tell(self, topic: str, message: dict[str, object]) -> None:
         for listener in self._listeners:
             if topic in listener.topics:
                 listener.say(message)

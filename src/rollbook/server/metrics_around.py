@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
@@ -18,8 +18,6 @@ from rollbook.server.series import Reach, read_series, started
 from rollbook.server.shared_state import Hall
 
 __all__ = ["Around"]
-
-NDArray = npt.NDArray[Any]
 
 ROWS_BEFORE = 50
 """A key's usual range is told from so many rows before the point."""

@@ -35,7 +35,7 @@ _WORDS = {
 }
 
 
-def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     """The OpenAPI document of some endpoints."""
     endpoints = list(endpoints)
     shapes: list[Any] = [ErrorBody]
@@ -115,7 +115,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]
     return operation
 
 
-def _answer(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, object]:
+def _answer(endpoint: Endpoint, schemas: dict[str, object]) -> dict[str, object]:
     if not isinstance(endpoint.answer, str):
         return {
             "description": endpoint.summary,
@@ -137,7 +137,7 @@ def _has_body(endpoint: Endpoint) -> bool:
     return endpoint.method in ("POST", "PUT")
 
 
-def _unique(shapes: list[Any]) -> list[object]:
+def _unique(shapes: list[object]) -> list[object]:
     return list({repr(shape): shape for shape in shapes}.values())
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.keys import contents
@@ -34,8 +34,6 @@ __all__ = [
     "shown_rows",
     "table_of",
 ]
-
-NDArray = npt.NDArray[Any]
 
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that say which row a row is; shown as one id."""

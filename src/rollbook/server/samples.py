@@ -425,7 +425,7 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
     return UnusedAnswer(x=plain(x), at=at, groups=len(groups), reasons=reasons)
 
 
-def _fate(members: list[dict[str, Any]], reward: str | None) -> str:
+def _fate(members: list[dict[str, object]], reward: str | None) -> str:
     """Why a group was not trained on, as the run says it, else as its rewards do."""
     for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
         said = next((cells[name] for cells in members if cells.get(name)), None)

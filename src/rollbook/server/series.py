@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import BadInput, RollbookError
@@ -23,8 +23,6 @@ from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesE
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
-
-NDArray = npt.NDArray[Any]
 
 ROWS_A_POINT = 4
 """Up to so many rows a point are sent as they are: a zigzag of minima and maxima would show waves that are none."""

@@ -254,7 +254,7 @@ def _filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | N
 
     plain_text = _METRIC_CALL.sub(named, text)
 
-    def seen(row: RunRow) -> Mapping[str, Any]:
+    def seen(row: RunRow) -> Mapping[str, object]:
         """What is known of a run, and its metrics where the condition asks for some."""
         if not calls:
             return row.about
@@ -350,7 +350,7 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[_Group]:
     return list(groups.values())
 
 
-def _identity(project: str, name: str, values: dict[str, Any]) -> str:
+def _identity(project: str, name: str, values: dict[str, object]) -> str:
     """A short name of a group that stays when runs with further fields come: it stands in links."""
     encoded = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
     return f"{project}/{name}:{hashlib.blake2b(encoded, digest_size=5).hexdigest()}"

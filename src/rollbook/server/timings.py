@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rollbook.book.stages import own_seconds
 from rollbook.server.catalogue import RunRow
@@ -32,8 +31,6 @@ from rollbook.server.series import check_points, check_range, started
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS"]
-
-NDArray = npt.NDArray[Any]
 
 _MOST_STAGES = 200
 _MOST_SPANS = 20_000

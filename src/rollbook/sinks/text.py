@@ -65,7 +65,7 @@ class Text(FileSink):
     def _reread(self) -> None:
         self._components = {path.split("/")[1] for path in self._lengths}
 
-    def _remember(self) -> Any:
+    def _remember(self) -> object:
         return set(self._components)
 
     def _recall(self, token: Any) -> None:

@@ -49,7 +49,7 @@ class Trackio:
         self._trackio = need("trackio", extra="trackio", why="the Trackio sink")
         self._folder, self._clocks = Path(run.folder), run.clocks
         self._x = self._asked_x or run.x
-        asked: dict[str, Any] = {
+        asked: dict[str, object] = {
             "project": self._project or run.project,
             "name": f"{run.name}-{run.id}" if run.name else run.id,
             "group": run.group,

@@ -317,7 +317,7 @@ def _cells(columns: Mapping[str, object], name: str, n: int) -> object:
     return column(columns, name, n)
 
 
-def _int64(columns: Mapping[str, Any], name: str, n: int) -> NDArray:
+def _int64(columns: Mapping[str, object], name: str, n: int) -> NDArray:
     cells = columns[name]
     if isinstance(cells, RawArray) and cells.shape == (n,) and cells.dtype[1:2] == "i":
         return cells.to_numpy().astype(np.int64, copy=False)

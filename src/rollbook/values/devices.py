@@ -63,7 +63,7 @@ def fetch(values: Sequence[object]) -> list[object]:
 
     One-element torch tensors of one device and type come over together, in one transfer.
     """
-    fetched: list[Any] = [None] * len(values)
+    fetched: list[object] = [None] * len(values)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for place, value in enumerate(values):
         kind = type(value)
@@ -95,7 +95,7 @@ def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[object] | Non
         import torch  # it is there: these are its tensors
 
         stacked = torch.stack([values[place].reshape(()) for place in places])
-        numbers: list[Any] = stacked.cpu().tolist()
+        numbers: list[object] = stacked.cpu().tolist()
         return numbers
     return None
 

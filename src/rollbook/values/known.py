@@ -86,7 +86,7 @@ def kind_of(value: object) -> tuple[str, Kind] | None:
     return None
 
 
-def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, Any] | None:
+def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, object] | None:
     """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
 
     Args:

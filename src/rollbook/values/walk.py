@@ -137,7 +137,7 @@ def where(place: Place) -> str:
     return ".".join(reversed(names))
 
 
-def named_parts(value: Any) -> list[tuple[Any, object]] | None:
+def named_parts(value: Any) -> list[tuple[object, object]] | None:
     """The names and values of whatever is made of named values, or None.
 
     Mappings, named tuples, dataclasses, the structures of msgspec and attrs, models of pydantic, namespaces, flags of

@@ -162,7 +162,7 @@ def _load_modules() -> None:
 def _build_logger(experiment: Experiment) -> Callable[..., object]:
     def build_logger(
         path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True, text_level: object = None
-    ) -> tuple[Any, Any]:
+    ) -> tuple[object, object]:
         del path, text_level
         return (experiment.text(name or "default") if need_text else None), (experiment.events if need_tb else None)
 
@@ -244,7 +244,7 @@ class _Gathered:
         self._native[tag] = value
         self.values[tag.removeprefix("Buffer/").removeprefix("Task_0/")] = value
 
-    def take_native(self) -> Mapping[str, Any]:
+    def take_native(self) -> Mapping[str, object]:
         natives, self._native = self._native, {}
         return natives
 

@@ -201,7 +201,7 @@ def _fingerprint(evaluation: Mapping[str, object]) -> int:
 def _parts(result: dict[str, object]) -> list[Any]:
     evaluation: object = result.get("evaluation")
     inside: object = evaluation.get("env_runners") if hasattr(evaluation, "get") else None
-    parts: tuple[Any, ...] = (result.get("env_runners"), inside)
+    parts: tuple[object, ...] = (result.get("env_runners"), inside)
     return [part for part in parts if hasattr(part, "get")]
 
 

@@ -238,7 +238,7 @@ def profile(name: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def timed(*args: object, **kwargs: object) -> Any:
+        def timed(*args: object, **kwargs: object) -> object:
             with ProfileKV(name):
                 return function(*args, **kwargs)
 

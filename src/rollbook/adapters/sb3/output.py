@@ -109,7 +109,9 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         if values:
             run.log(values, **clocks)
 
-    def _keep_rich(self, values: Mapping[str, object], kinds: set[type], clocks: dict[str, Any]) -> dict[str, object]:
+    def _keep_rich(
+        self, values: Mapping[str, object], kinds: set[type], clocks: dict[str, object]
+    ) -> dict[str, object]:
         """Keep pictures, films and the like; returns the other values."""
         self._plain_kinds |= {kind for kind in kinds if not issubclass(kind, _RICH)}
         plain = {}

@@ -539,7 +539,7 @@ class SummaryWriter:
         )
 
     def _keep(self, verb: str, work: Callable[[Any], object]) -> None:
-        book: Any = self._book
+        book: object = self._book
         if book is None:
             return
         if self._closed:
@@ -583,7 +583,7 @@ class SummaryWriter:
         except Exception as err:
             self._failed("event_file", verb, err)
 
-    def _understood(self, verb: str, method: Any, options: dict[str, Any]) -> dict[str, object]:
+    def _understood(self, verb: str, method: Any, options: dict[str, object]) -> dict[str, object]:
         """The options that the library behind takes; what the other library has besides is counted, not raised."""
         if verb not in self._accepted:
             import inspect

@@ -270,7 +270,7 @@ class RollbookLogger(BaseLogger):
             return {"gradient_step": self._gradient_steps or step, "step": step}
         return {"step": step}
 
-    def _episodes(self, scope: str, data: Mapping[str, Any], step: int) -> None:
+    def _episodes(self, scope: str, data: Mapping[str, object], step: int) -> None:
         columns = episodes_of(data)
         if not columns or self.run is None:
             return

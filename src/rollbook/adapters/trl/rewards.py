@@ -91,7 +91,7 @@ def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _wrap(function: Any, name: str, gathering: _Gathering) -> Callable[..., object]:
+def _wrap(function: object, name: str, gathering: _Gathering) -> Callable[..., object]:
     return (_AsyncRecorded if _is_async(function) else _Recorded)(function, name, gathering)
 
 
@@ -145,7 +145,7 @@ class _Gathering:
     def __reduce__(self) -> tuple[object, ...]:
         return _Gathering, (self._run, self._names, self._columns)
 
-    def begin(self, kwargs: dict[str, Any]) -> Batch | None:
+    def begin(self, kwargs: dict[str, object]) -> Batch | None:
         """The batch these arguments belong to; None (counted) if they are none."""
         with self._lock:
             if self._run is None:
@@ -196,7 +196,7 @@ class _Gathering:
         self._take_extra(kwargs, batch)
         return batch
 
-    def _further(self, kwargs: dict[str, Any], n: int) -> Iterable[tuple[str, list[object]]]:
+    def _further(self, kwargs: dict[str, object], n: int) -> Iterable[tuple[str, list[object]]]:
         """Columns of the dataset that a table can hold: text and numbers."""
         for name, values in kwargs.items():
             if name in _SPECIAL or self._columns is False:

@@ -375,7 +375,7 @@ def _array_from(rest: list[Any], blobs: Any) -> object:
     return array
 
 
-def _scalar_from(rest: list[Any]) -> object:
+def _scalar_from(rest: list[object]) -> object:
     dtype = dtype_from(rest[0])
     if not isinstance(rest[1], bytes) or not rest[1]:
         return dtype.type(rest[1])

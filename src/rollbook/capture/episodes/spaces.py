@@ -80,7 +80,7 @@ def _plain(space: Any, depth: int = 0) -> dict[str, Any] | None:
     return None
 
 
-def _nested(kind: str, parts: dict[Any, Any], depth: int) -> dict[str, object] | None:
+def _nested(kind: str, parts: dict[object, object], depth: int) -> dict[str, object] | None:
     inner = {name: _plain(part, depth + 1) for name, part in parts.items()}
     if None in inner.values():
         return None
@@ -101,7 +101,7 @@ def _number(value: object) -> object:
     return value
 
 
-def _array(bound: object, shape: tuple[int, ...], dtype: str) -> Any:
+def _array(bound: object, shape: tuple[int, ...], dtype: str) -> object:
     import numpy
 
     if isinstance(bound, list):

@@ -92,7 +92,7 @@ class StepChunks:
         self._begin()
 
     def _begin(self) -> None:
-        self._rows: list[Mapping[str, Any]] = []
+        self._rows: list[Mapping[str, object]] = []
         self._times: list[int] = []
         self._bytes = self._first_ns = 0
 
@@ -150,7 +150,7 @@ class StepChunks:
         for row in rows:
             if len(row) != len(names) or row.keys() != names.keys():
                 names.update(dict.fromkeys(row))
-        columns: dict[str, Any] = {"episode_id": [self.episode_id] * n}
+        columns: dict[str, object] = {"episode_id": [self.episode_id] * n}
         for name in names:
             column = _column([row.get(name) for row in rows])
             axes = getattr(column, "shape", ())

@@ -116,7 +116,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             episodes.failed(err)
         return result
 
-    def _note(self, result: tuple[object, object, bool, bool, dict[str, Any]], action: object) -> None:
+    def _note(self, result: tuple[object, object, bool, bool, dict[str, object]], action: object) -> None:
         """A step that is more than a number to add up: the first ones, the last one, one with an info or a film."""
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result

@@ -50,7 +50,7 @@ def picture_of(image: object, *, channels_first: bool = False) -> NDArray:
     return pixels
 
 
-def frames_of(frames: Any, *, channels_first: bool = False) -> Iterator[NDArray]:
+def frames_of(frames: object, *, channels_first: bool = False) -> Iterator[NDArray]:
     """The frames of a film one by one, each as `picture_of` gives it and all of one shape.
 
     Args:

@@ -369,7 +369,7 @@ class Commits:
                 return Shipped(count, bytes_sent, new)
         raise NotShipped(f"{self.manifest_key} was changed by others {_MOST_TRIES} times in a row")
 
-    def _begin(self, about: dict[str, Any]) -> Steps[tuple[Manifest, str | None] | None]:
+    def _begin(self, about: dict[str, object]) -> Steps[tuple[Manifest, str | None] | None]:
         """An empty manifest; None if it is not known to have been made. No two begin with epochs that are near: who was
         at work before one was removed sees that the epoch has moved."""
         manifest = Manifest(int(self.life(), 16) % 2**32 << 20, {}, about)
