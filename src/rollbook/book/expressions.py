@@ -19,6 +19,7 @@ __all__ = ["Expression", "condition", "nodes_of"]
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+$")
+_NESTED = re.compile(r"(?<![\w.])(?:config|summary|total)(?:\.\w+)*\s*\[\s*$")
 _WORDS = re.compile(r"(?<![\w.])(None|True|False)(?![\w.(])")
 _RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # a field of runs and a word of SQL
 _PYTHON = {"None": "null", "True": "true", "False": "false"}
@@ -48,7 +49,7 @@ class Expression:
 def condition(text: str, *, where: str = "where") -> Expression:
     """A condition in SQL, such as "reward > 1 and key like 'train/%'".
 
-    `tags has 'a'`, `==`, None, True and False are understood, too.
+    `tags has 'a'`, `config['lr']`, `==`, None, True and False are understood, too.
 
     Args:
       text: the condition.
@@ -66,6 +67,7 @@ def condition(text: str, *, where: str = "where") -> Expression:
 def _spelled(text: str) -> str:
     """The condition as SQL; what stands in quotes is left alone."""
     pieces = _QUOTED.split(text.strip())
+    _dotted(pieces)
     for n in range(0, len(pieces), 2):
         piece = _WORDS.sub(lambda match: _PYTHON[match.group(1)], pieces[n])
         pieces[n] = _IS_NULL.sub(
@@ -77,6 +79,20 @@ def _spelled(text: str) -> str:
             pieces[n] = f"{pieces[n][: has.start()]}list_contains({has.group(1)}, "
             pieces[n + 1] = "'" + pieces[n + 1][1:-1] + "')"
     return "".join(pieces)
+
+
+def _dotted(pieces: list[str]) -> None:
+    """`config['lr']` as Python has it becomes config."lr"."""
+    inside = False
+    for n in range(0, len(pieces) - 2, 2):
+        inside = bool(_NESTED.search(pieces[n])) or (inside and pieces[n].strip() == "[")
+        inside = inside and pieces[n + 2].lstrip().startswith("]")
+        if inside:
+            pieces[n] = pieces[n].rstrip()[:-1].rstrip()
+            mark = pieces[n + 1][0]
+            key = pieces[n + 1][1:-1].replace(mark * 2, mark)
+            pieces[n + 1] = '."' + key.replace('"', '""') + '"'
+            pieces[n + 2] = pieces[n + 2].lstrip()[1:]
 
 
 def _expressions(query: str, text: str, where: str, *, expected: int) -> list[tuple[tuple[str, ...], ...]]:
