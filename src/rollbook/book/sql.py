@@ -182,7 +182,7 @@ def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
             )
 
 
-def _kept(relation: Any) -> Any:
+def _kept(relation: Any) -> object:
     """The relation with its answer, computed now."""
     materialize = getattr(relation, "materialize", None)
     if materialize is not None:

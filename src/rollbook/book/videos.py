@@ -62,7 +62,7 @@ def _score(value: object, sign: float) -> float:
     return sign * value if isinstance(value, (int, float)) and math.isfinite(value) else -math.inf
 
 
-def _file(book: EpisodeTables, row: dict[str, Any]) -> Path:
+def _file(book: EpisodeTables, row: dict[str, object]) -> Path:
     path = media_file(book, str(row["path"]))
     if path is None:
         raise UnknownKey(f"the video {row['path']!r} is not in {book.path}: it was evicted, or not encoded yet")

@@ -85,7 +85,7 @@ def plot(
 
 def _picture(
     runs: str, root: str, where: str | None, keys: list[str], by: str | None, axis: str | None, chart: str, theme: str,
-    options: dict[str, Any],
+    options: dict[str, object],
 ) -> Any:  # fmt: skip
     from rollbook.plots import CHARTS
 

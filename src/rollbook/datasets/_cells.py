@@ -154,7 +154,7 @@ def tree_of(leaves: Mapping[str, object]) -> object:
     return tree
 
 
-def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> Any:
+def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> object:
     """Leaves by path as the space has them: nested dicts and tuples of arrays of the space's type, [rows, *shape].
 
     Graphs, sequences and values of one of several spaces have no common shape: they come as a list of values, each as
@@ -239,7 +239,7 @@ class _Index:
     """Stands for the space of a place in a list."""
 
 
-def _as_sequence(parts: Mapping[str, Any], space: Any, what: str) -> object:
+def _as_sequence(parts: Mapping[str, object], space: Any, what: str) -> object:
     inner = space.feature_space
     if "" in parts and space.stack:
         return np.asarray(parts[""], dtype=inner.dtype).reshape(-1, *inner.shape)

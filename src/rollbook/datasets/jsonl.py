@@ -305,7 +305,7 @@ def _acts(line: dict[str, object]) -> bool:
     return any(name.partition("/")[0] == "action" for name in line)
 
 
-def _typed(cells: list[Any], kind: Any) -> Any:
+def _typed(cells: list[object], kind: Any) -> Any:
     dtype = np.dtype(str(kind[0]))
     if dtype.kind not in "biuf":
         return stacked(cells)

@@ -130,7 +130,7 @@ class _Span:
             yield row
 
 
-def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, Any]) -> None:
+def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object]) -> None:
     """In run.json: when the foreign run took place, not when it was imported; and nothing of the importing program."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)

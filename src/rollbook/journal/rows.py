@@ -78,7 +78,7 @@ def rows_of_frame(
     return []
 
 
-def thinned(payload: dict[str, Any], most: int) -> dict[str, Any]:
+def thinned(payload: dict[str, Any], most: int) -> dict[str, object]:
     """The same frame with at most `most` of its rows, evenly spaced, the last one among them.
 
     A frame of timings, or with cells that are no numbers, stays whole: each of its rows may be a stream of its own.

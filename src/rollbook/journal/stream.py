@@ -121,7 +121,7 @@ class Stream:
         self.width = self._row.size
         self.types: tuple[type, ...] = ()
         self.offset, self.last = 0, -1  # no segment yet: the first row rolls
-        self.buffer: Any = None
+        self.buffer: object = None
         self.pack: Callable[..., None] = self._row.pack_into
         self._slot: _Slot | None = None
         self._spent: list[_Slot] = []  # left, kept mapped until they are sealed and can be used again

@@ -41,7 +41,7 @@ class WriterInfo:
         self.id = os.path.basename(folder)
         self.problem = ""
         about, self.problem = _read_json(os.path.join(folder, "writer.json"))
-        self.closed: dict[str, Any] | None = None
+        self.closed: dict[str, object] | None = None
         self.adopt(about or {})
         if not self.clocks:
             self._ask_a_segment()

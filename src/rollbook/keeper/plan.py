@@ -34,7 +34,7 @@ class Plan:
         self._stamp: tuple[object, ...] | None = None
         self._asked: tuple[object, ...] | None = None
         self.info: dict[str, Any] = {}
-        self.sinks: list[dict[str, Any]] = []
+        self.sinks: list[dict[str, object]] = []
         self.rules: list[dict[str, object]] = []
         self.host_seconds: float | None = None
         self.x = ""

@@ -76,7 +76,7 @@ class Rules:
         self._folder, self._specs, self._disregard, self._clock, self._say = run_folder, specs, disregard, clock, say
         self.rows = self.skipped = self.failures = self.alerts = 0
         self.seconds = 0.0
-        self._seen: Any = None
+        self._seen: object = None
         self._asked_at = -1e9
         self._rest_until = -1e9
         self._looker: _Looker | None = None

@@ -11,7 +11,6 @@ from rollbook.journal.liveness import Watch, same_place
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
 __all__ = ["KnownWriter", "Writers"]
 
@@ -43,7 +42,7 @@ class KnownWriter:
         "main",
     )
 
-    def __init__(self, id: str, folder: str, about: dict[str, Any], now: float) -> None:
+    def __init__(self, id: str, folder: str, about: dict[str, object], now: float) -> None:
         self.id, self.folder, self.about = id, folder, about
         self._goodbye = os.path.join(folder, "closed.json")
         self.here = same_place(about)

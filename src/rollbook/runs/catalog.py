@@ -139,7 +139,7 @@ class _Cache:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         name = hashlib.blake2b(root.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
         self._path = os.path.join(home, "rollbook", f"catalog-{name}.json")
-        self._known: dict[str, tuple[_Stamp, dict[str, Any]]] | None = None
+        self._known: dict[str, tuple[_Stamp, dict[str, object]]] | None = None
 
     @property
     def was_read(self) -> bool:

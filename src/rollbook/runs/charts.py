@@ -83,13 +83,13 @@ def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Pict
     return draw("small_multiples", panels, theme=theme, **options)
 
 
-def _efficiency(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+def _efficiency(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:
     level = asked.options.pop("level", None)
     return _numbers(asked).reached(level).plot(theme=theme, **options)
 
 
 def _compared(chart: str) -> Callable[[_Asked, str, dict[str, object]], Picture]:
-    def make(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
+    def make(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:
         return _comparison(asked, chart).plot(chart, theme=theme, **options)
 
     return make
@@ -149,7 +149,7 @@ def _comparison(asked: _Asked, chart: str) -> Comparison:
     return comparison_of(asked.rows, asked.root, asked.keys[0], asked.by, x=asked.x, **{**usual, **asked.options})
 
 
-def _take(options: dict[str, Any], *names: str) -> dict[str, Any]:
+def _take(options: dict[str, object], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names if name in options}
 
 

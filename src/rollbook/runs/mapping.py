@@ -147,7 +147,7 @@ class _Local:
         self._pool: Executor = self._make(workers)
         self._alone: dict[int, Executor] = {}
         self._suspects: set[int] = set()
-        self.under_way: dict[Future[Any], int] = {}
+        self.under_way: dict[Future[object], int] = {}
 
     def _make(self, workers: int) -> Executor:
         return ThreadPoolExecutor(workers, thread_name_prefix="rollbook-map")

@@ -108,7 +108,7 @@ class Catalogue:
         self._unreadable: dict[str, str] = {}  # by folder, why
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
         self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
-        self._early: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+        self._early: dict[str, tuple[tuple[int, int, int], dict[str, object]]] = {}
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import time
-from typing import Any, Literal
+from typing import Literal
 
 import anyio.to_thread
 import msgspec
@@ -57,7 +57,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
-        self.queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_QUEUE)
+        self.queue: asyncio.Queue[dict[str, object]] = asyncio.Queue(_QUEUE)
         self.logs: dict[str, int] = {}
         self.lost = False
 

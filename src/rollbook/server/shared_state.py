@@ -33,7 +33,7 @@ class Shelf:
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._size = most_bytes, 0
-        self._items: OrderedDict[Any, tuple[Any, int, Any]] = OrderedDict()
+        self._items: OrderedDict[object, tuple[object, int, object]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property

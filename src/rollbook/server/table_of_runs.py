@@ -397,7 +397,7 @@ def _word(column: str, value: object) -> str:
     return f"{short} {'none' if value is None else str(value).lower() if isinstance(value, bool) else value}"
 
 
-def _group_value(group: _Group, column: str, known: Callable[[RunRow], Facts | None]) -> Any:
+def _group_value(group: _Group, column: str, known: Callable[[RunRow], Facts | None]) -> object:
     values = [value_of(column, row, known(row)) for row in group.members]
     if is_metric(column):
         return centre_of(values)

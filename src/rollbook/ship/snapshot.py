@@ -51,7 +51,7 @@ class Snapshots:
     def __init__(self, run: str, *, final: bool = False) -> None:
         self.run, self.final = os.path.abspath(run), final
         self._cache_path = os.path.join(self.run, "data", "keeper", "checksums.json")
-        self._known: dict[str, Any] = read_json(self._cache_path)
+        self._known: dict[str, object] = read_json(self._cache_path)
         self._seen: dict[str, Any] = {}
         pulled = read_json(os.path.join(self.run, "data", "keeper", "pulled.json"))
         self.elsewhere: list[Cover] = [

@@ -97,7 +97,7 @@ class Wandb:
         if run is not None:
             run.finish()
 
-    def _shown(self, value: object) -> Any:
+    def _shown(self, value: object) -> object:
         if isinstance(value, Histogram):
             edges, counts = value.edges, value.counts
             join = -(-len(counts) // MOST_BINS)

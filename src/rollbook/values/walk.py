@@ -46,7 +46,7 @@ class Walk:
 
     deepest = 12
 
-    def __call__(self, value: object) -> Any:
+    def __call__(self, value: object) -> object:
         """`value` as plain data. Raises what `refused` raises, and what the value's own accessors do."""
         return self.value(value, (), ())
 

@@ -187,7 +187,7 @@ class EvaluatorLog:
         per_episode = seconds / n
         if self.experiment.compat:  # as LightZero has it: episodes per second
             per_episode = n / seconds if seconds > 0 else float("nan")
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "train_iter": train_iter,
             "ckpt_name": ckpt_name,
             "episode_count": n,

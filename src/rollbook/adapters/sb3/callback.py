@@ -223,7 +223,7 @@ class RollbookCallback(_Base):
         return clocks
 
     def _all_clocks(self, native: int) -> dict[str, object]:
-        clocks: dict[str, Any] = {
+        clocks: dict[str, object] = {
             "env_step": native + self._offset,
             "step": native,
             "policy_version": self._updates,

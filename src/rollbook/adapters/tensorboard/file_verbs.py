@@ -38,7 +38,7 @@ def file_verb(name: str) -> Callable[..., None]:
     signature = inspect.signature(theirs)
 
     @wraps(theirs)
-    def verb(self: Any, *args: Any, **kwargs: Any) -> None:
+    def verb(self: Any, *args: object, **kwargs: object) -> None:
         call = signature.bind(self, *args, **kwargs)
         call.apply_defaults()
         given = call.arguments

@@ -119,7 +119,7 @@ def _set_python(state: object) -> None:
     random.setstate(_python_state(state))
 
 
-def _python_state(state: Any) -> tuple[Any, ...]:
+def _python_state(state: Any) -> tuple[object, ...]:
     version, words, gauss = state
     return version, tuple(words), gauss
 

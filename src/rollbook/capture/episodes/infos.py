@@ -26,7 +26,7 @@ _COMPONENT_DICTS = ("reward_components", "rewards")
 _COMPONENT_PREFIX = "reward_"
 
 
-def component_reader(said: Any) -> Callable[[Mapping[str, object]], Mapping[str, object]] | None:
+def component_reader(said: object) -> Callable[[Mapping[str, object]], Mapping[str, object]] | None:
     """The function that finds the reward components in an info.
 
     Args:
@@ -39,7 +39,7 @@ def component_reader(said: Any) -> Callable[[Mapping[str, object]], Mapping[str,
     if said is None:
         return None
     if callable(said):
-        return said  # type: ignore[no-any-return]
+        return said
     if not isinstance(said, str):
         raise BadInput(
             f"components={said!r:.80}: give 'auto', a key of the info, 'prefix*', a function of the info, or None."
