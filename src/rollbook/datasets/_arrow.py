@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.datasets._cells import Cells, column_cells, stacked
 from rollbook.storage.columns import from_numpy
 
 __all__ = ["fixed_lists", "to_cells"]
 
 
-def fixed_lists(cells: Any) -> pa.Array:
+def fixed_lists(cells: NDArray) -> pa.Array:
     """[rows, *shape] as nested lists of fixed lengths."""
     flat = from_numpy(np.ascontiguousarray(cells).reshape(-1))
     for width in reversed(cells.shape[1:]):

@@ -47,12 +47,12 @@ class Column:
     is_picture: bool = False
 
     @property
-    def kind(self) -> tuple[str, Any, tuple[int, ...], bool]:
+    def kind(self) -> tuple[str, np.dtype, tuple[int, ...], bool]:
         """What is the same in all episodes of a folder."""
         return self.name, self.cells.dtype, self.cells.shape[1:], self.is_picture
 
     @property
-    def feature(self) -> dict[str, Any]:
+    def feature(self) -> dict[str, object]:
         """What meta/info.json says of the column."""
         shape = list(self.cells.shape[1:])
         if self.is_picture:

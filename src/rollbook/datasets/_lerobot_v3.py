@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rollbook.array_types import NDArray
 from rollbook.datasets._lerobot_columns import Column, Origin, counted, frame_features, lists, trajectory_of
 from rollbook.datasets._lerobot_stats import Stats, episode_stats, pooled
 from rollbook.datasets._source import Trajectory
@@ -140,7 +141,7 @@ def _same(number: int, n: int) -> pa.Array:
     return from_numpy(np.full(n, number, dtype=np.int64))
 
 
-def _whole(array: Any) -> list[int]:
+def _whole(array: NDArray) -> list[int]:
     return [int(number) for number in array]
 
 

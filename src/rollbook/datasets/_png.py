@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rollbook.array_types import NDArray
 from rollbook.errors import Damaged
 
 __all__ = ["pixels", "png"]
@@ -71,7 +71,7 @@ def _decode(data: bytes) -> npt.NDArray[np.uint8]:
     return cells[..., 0] if channels == 1 else cells
 
 
-def _unfilter(filters: Any, lines: Any, step: int) -> None:
+def _unfilter(filters: NDArray, lines: NDArray, step: int) -> None:
     """Undo PNG's line filters in place."""
     above = np.zeros(lines.shape[1], dtype=np.uint8)
     for number, kind in enumerate(filters.tolist()):
@@ -88,7 +88,7 @@ def _unfilter(filters: Any, lines: Any, step: int) -> None:
         above = line
 
 
-def _predicted(line: Any, above: Any, step: int, kind: int) -> None:
+def _predicted(line: NDArray, above: NDArray, step: int, kind: int) -> None:
     values, up = line.tolist(), above.tolist()
     for i in range(len(values)):
         left = values[i - step] if i >= step else 0

@@ -387,7 +387,7 @@ class _EpisodeRows:
         return row
 
 
-def _listed(column: pa.ChunkedArray) -> list[Any]:
+def _listed(column: pa.ChunkedArray) -> Sequence[object]:
     """A column as Python values; times as datetimes, for which pyarrow itself would load pandas."""
     if not pa.types.is_timestamp(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from rollbook.keeper.sinks import Sinks
 
@@ -103,7 +102,7 @@ class Feeding:
         """Whether the last try of a sink failed."""
         return self._sinks is not None and bool(self._sinks.failing())
 
-    def troubles(self) -> dict[str, dict[str, Any]]:
+    def troubles(self) -> dict[str, dict[str, object]]:
         """See `Sinks.troubles`."""
         return self._sinks.troubles() if self._sinks is not None else {}
 

@@ -29,7 +29,6 @@ from rollbook.tables import FORWARDED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from rollbook.keeper.child import Child
     from rollbook.keeper.writers import KnownWriter
@@ -116,7 +115,7 @@ class OneRun:
         self._drain_seconds = _DRAIN_SECONDS
         self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
         self._state: dict[str, object] = {}
-        self._troubles: dict[str, Any] = {}
+        self._troubles: dict[str, dict[str, object]] = {}
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when
         self._hears_children = True

@@ -14,8 +14,8 @@ from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_fol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
+    from rollbook.book.sealed_rows import SealedRows
     from rollbook.protocols import Row
 
 __all__ = ["LazySealed"]
@@ -35,7 +35,7 @@ class LazySealed:
         self._run_folder = run_folder
         self._stamps: dict[str, list[int]] = {}
         self._covers: dict[str, dict[str, list[tuple[str, int, int, int]]]] = {}
-        self._store: Any = None
+        self._store: SealedRows | None = None
 
     def lanes(self) -> dict[str, dict[int, int]]:
         """{writer: {lane: highest sequence number in Parquet}}. Lists a folder again only when it has changed."""

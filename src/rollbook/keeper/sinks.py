@@ -10,7 +10,7 @@ from rollbook.keeper.forward import Forwarder, run_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rollbook.protocols import Sink
@@ -78,7 +78,7 @@ class Sinks:
             if not inline and not forwarder.is_file():
                 self._threads[unique] = _Thread(forwarder)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Forwarder]:
         return iter(self._forwarders)
 
     def __len__(self) -> int:
@@ -101,9 +101,11 @@ class Sinks:
         """The sinks whose last try failed."""
         return [forwarder.name for forwarder in self._forwarders if forwarder.failing]
 
-    def troubles(self) -> dict[str, dict[str, Any]]:
+    def troubles(self) -> dict[str, dict[str, object]]:
         """The sinks that get nothing: name -> {"words": why, "failures": tries in a row}. Empty if all is well."""
-        troubles = {name: {"words": words, "failures": 1} for name, words in self._unmade.items()}
+        troubles: dict[str, dict[str, object]] = {
+            name: {"words": words, "failures": 1} for name, words in self._unmade.items()
+        }
         for forwarder in self._forwarders:
             if forwarder.failed_in_a_row >= _MOST_TRIES:
                 troubles[forwarder.name] = {"words": forwarder.trouble, "failures": forwarder.failed_in_a_row}

@@ -14,7 +14,7 @@ import numpy as np
 
 from rollbook.array_types import NDArray
 from rollbook.plots._shapes import Mark, short, thinned
-from rollbook.plots._style import Style
+from rollbook.plots._style import Dashes, Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
 __all__ = ["Paint", "below", "measure"]
@@ -48,7 +49,7 @@ class Paint:
         self._not_finite: list[tuple[NDArray, NDArray]] = []
 
     def line(
-        self, x: NDArray, y: NDArray, colour: str, *, width: float = 1.7, dashes: Any = "-", **more: Any
+        self, x: NDArray, y: NDArray, colour: str, *, width: float = 1.7, dashes: Dashes = "-", **more: Any
     ) -> Line2D:
         """A line that breaks where there is no value; a lone point between two gaps is a dot. Returns the handle."""
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -67,7 +68,7 @@ class Paint:
 
     def between(
         self, x: NDArray, low: NDArray, high: NDArray, colour: str, alpha: float, *, steps: bool = False
-    ) -> Any:
+    ) -> PolyCollection:
         """The area between two lines, where both have a value; a lone point is a stroke."""
         lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         known = np.isfinite(lows) & np.isfinite(highs)

@@ -6,11 +6,13 @@ The ten series colours are told apart with the common kinds of colour blindness;
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from rollbook.errors import UnknownOption, did_you_mean
 
-__all__ = ["THEMES", "Style", "css", "style"]
+__all__ = ["THEMES", "Dashes", "Style", "css", "style"]
+
+Dashes = str | tuple[float, tuple[float, ...]]
+"""A line style of matplotlib: a word, or where it begins and the lengths of strokes and gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,14 @@ class Style:
         """The colour of the group at a place, from 0."""
         return self.series[place % len(self.series)]
 
-    def dashes(self, place: int) -> Any:
+    def dashes(self, place: int) -> Dashes:
         """The dashes of the group at a place: solid for the first ten, then five other kinds."""
-        kinds: tuple[object, ...] = (
+        kinds: tuple[Dashes, ...] = (
             "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)),
         )  # fmt: skip
         return kinds[place // len(self.series) % len(kinds)]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """For `matplotlib.rc_context`."""
         return {
             "figure.facecolor": self.ground,

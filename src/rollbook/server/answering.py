@@ -7,8 +7,8 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 from urllib.parse import quote
 
 import anyio
@@ -29,6 +29,8 @@ log = logging.getLogger("rollbook.server")
 
 EDIT_HEADER = "x-rollbook-edit"
 
+Given = TypeVar("Given")
+
 
 class Workers:
     """Threads that answer: so many at once, so many waiting, and no more.
@@ -42,7 +44,7 @@ class Workers:
         self._at_work, self._most_waiting, self._seconds = at_work, waiting, seconds
         self._limiter: anyio.CapacityLimiter | None = None
 
-    async def run(self, work: Callable[[], object]) -> Any:
+    async def run(self, work: Callable[[], Given]) -> Given:
         """What `work` gives, from a thread.
 
         Raises:
@@ -56,7 +58,7 @@ class Workers:
         raise Refused("timeout", f"this took longer than {self._seconds:g} s", "Ask for a smaller range or fewer runs.")
 
 
-def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Any]:
+def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Awaitable[Response]]:
     """The Starlette endpoint of one of ours."""
 
     async def answer(request: Request) -> Response:
@@ -153,7 +155,7 @@ def _may_edit(request: Request, hall: Hall) -> None:
         )
 
 
-def _list_fields(kind: type[Any]) -> set[str]:
+def _list_fields(kind: type[msgspec.Struct]) -> set[str]:
     names = set()
     for entry in msgspec.structs.fields(kind):
         if getattr(entry.type, "__origin__", entry.type) is list:

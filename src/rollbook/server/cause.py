@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from rollbook.server.schemas.causes import (
     TextLine,
     TimingsAt,
 )
+from rollbook.server.schemas.common import Media, Row
 from rollbook.server.series import started
 from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import take_table
@@ -93,7 +93,7 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
     )
 
 
-def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Any]:
+def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Media]:
     """Films of the episodes shown, and pictures near the point."""
     table, _ = rows_near(hall, row, "media", clock, at, window, began)
     if not table.num_rows:
@@ -110,7 +110,7 @@ def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -
     if not table.num_rows:
         return Checkpoints(before=None, after=None)
     places = axis_values(table, clock, began)
-    picked: list[Any] = []
+    picked: list[Row | None] = []
     for chosen in (np.flatnonzero(places <= at), np.flatnonzero(places > at)):
         if not len(chosen):
             picked.append(None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from rollbook.server.schemas.common import Column
+from rollbook.server.schemas.common import Column, Num
 from rollbook.storage.columns import from_numpy, to_numpy
 
 __all__ = ["column_kind", "columns_of", "num", "plain", "rows_of", "seconds_of"]
@@ -20,7 +20,7 @@ _DEEPEST = 12
 _MOST_ITEMS = 1_000
 
 
-def num(value: object) -> Any:
+def num(value: object) -> Num:
     """A number, or what stands for it; None for what is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return None
@@ -29,7 +29,7 @@ def num(value: object) -> Any:
     return float(value) if math.isfinite(value) else _word(float(value))
 
 
-def _word(value: float) -> str:
+def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 

@@ -64,10 +64,10 @@ class Endpoint:
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     ask: type[Ask]
-    answer: type[Any] | str
+    answer: type[object] | str
     work: Callable[[Hall, Any], Any]
     summary: str
-    entries: type[Any] | None = None
+    entries: type[object] | None = None
     edits: bool = False
     large: bool = False
     errors: tuple[int, ...] = field(default=(400, 401, 403, 404, 413, 422, 429, 500, 504))

@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from rollbook.book.book import Book
 from rollbook.errors import RollbookError
@@ -40,9 +39,9 @@ class Facts:
       damage: why files of metrics could not be read, a sentence each.
     """
 
-    stamp: Any
+    stamp: object
     looked_at: float
-    latest: dict[str, Any] = field(default_factory=dict)
+    latest: dict[str, object] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
     heard: float | None = None
     extremes: dict[str, tuple[float, float]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class Frame:
     """One frame while it is filled: entries with their arrays."""
 
     def __init__(self) -> None:
-        self.entries: list[Any] = []
+        self.entries: list[msgspec.Struct] = []
         self._parts: list[bytes] = []
         self._size = 0
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rollbook.book.book import Book
 from rollbook.errors import RollbookError
+from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of
 from rollbook.server.endpoint import Endpoint
@@ -26,7 +27,7 @@ class Contents(NamedTuple):
     tables: dict[str, int]
 
 
-def contents(hall: Hall, row: Any) -> Contents:
+def contents(hall: Hall, row: RunRow) -> Contents:
     """What a run holds, kept until it holds something new."""
     known: Contents = hall.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
     return known

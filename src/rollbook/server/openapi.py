@@ -38,7 +38,7 @@ _WORDS = {
 def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     """The OpenAPI document of some endpoints."""
     endpoints = list(endpoints)
-    shapes: list[Any] = [ErrorBody]
+    shapes: list[object] = [ErrorBody]
     for endpoint in endpoints:
         shapes += [
             shape for shape in (endpoint.answer, endpoint.entries) if shape is not None and not isinstance(shape, str)
@@ -127,7 +127,7 @@ def _answer(endpoint: Endpoint, schemas: dict[str, object]) -> dict[str, object]
     return {"description": endpoint.summary, "content": {endpoint.answer: said}}
 
 
-def _beside_body(endpoint: Endpoint) -> list[Any]:
+def _beside_body(endpoint: Endpoint) -> list[msgspec.structs.FieldInfo]:
     """The fields that stand in the address."""
     own = msgspec.structs.fields(endpoint.ask)
     return [entry for entry in own if not _has_body(endpoint) or entry.encode_name in endpoint.path_names]

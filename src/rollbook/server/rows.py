@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.array_types import NDArray
+from rollbook.book.book import Book
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.keys import contents
@@ -147,7 +148,7 @@ def _clocks(hall: Hall, row: RunRow) -> tuple[str, ...]:
         return book.clocks
 
 
-def _around(book: Any, keys: list[str] | None, x: str, at: float) -> pa.Table | None:
+def _around(book: Book, keys: list[str] | None, x: str, at: float) -> pa.Table | None:
     """Rows near a reading, from a stretch that grows until it holds some."""
     reach = 1.0
     for _ in range(24):
@@ -160,7 +161,7 @@ def _around(book: Any, keys: list[str] | None, x: str, at: float) -> pa.Table | 
     return None
 
 
-def _around_time(book: Any, keys: list[str] | None, middle: float) -> pa.Table | None:
+def _around_time(book: Book, keys: list[str] | None, middle: float) -> pa.Table | None:
     reach = 1.0
     for _ in range(12):
         table = book.metrics(keys, since=max(0.0, middle - reach), until=middle + reach)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from rollbook.array_types import Floats, NDArray
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow
@@ -46,6 +47,7 @@ from rollbook.server.schemas.causes import (
     UnusedAnswer,
     UnusedAsk,
 )
+from rollbook.server.schemas.common import Num
 from rollbook.server.series import check_points, started
 from rollbook.server.shared_state import Hall
 from rollbook.storage.layout import table_names
@@ -197,7 +199,7 @@ def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
 
 def _tokens(cells: dict[str, Any]) -> Tokens | None:
     text = next((cells[name] for name in _TOKEN_TEXTS if isinstance(cells.get(name), list) and cells[name]), None)
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[float]] = {}
     for name, own in _TOKEN_NUMBERS.items():
         values = next((cells[n] for n in own if isinstance(cells.get(n), list) and cells[n]), None)
         if values is not None:
@@ -252,7 +254,7 @@ def reward_column(names: Sequence[str]) -> str | None:
     return next((name for name in names if name.startswith(("rewards/", "reward"))), None)
 
 
-def _numbers(table: pa.Table, name: str | None) -> Any:
+def _numbers(table: pa.Table, name: str | None) -> Floats:
     if name is None or name not in table.column_names:
         return np.full(table.num_rows, math.nan)
     return np.array(
@@ -305,12 +307,12 @@ def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
     )
 
 
-def _there(value: float) -> Any:
+def _there(value: float) -> Num:
     return None if math.isnan(value) else num(float(value))
 
 
-def _by_batch(places: Any, rewards: Any, batches: Sequence[object]) -> list[HistoryGroup]:
-    members: dict[Any, list[int]] = {}
+def _by_batch(places: NDArray, rewards: NDArray, batches: Sequence[object]) -> list[HistoryGroup]:
+    members: dict[object, list[int]] = {}
     for n, batch in enumerate(batches):
         members.setdefault(batch if batch is not None else float(places[n]), []).append(n)
     groups = []
@@ -406,7 +408,7 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
     if here is None or not here.num_rows:
         return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
     at = float(axis_values(here, x, started(row))[0])
-    groups: dict[Any, list[dict[str, object]]] = {}
+    groups: dict[object, list[dict[str, object]]] = {}
     for cells in cells_of(here):
         groups.setdefault(cells.get("group"), []).append(cells)
     reward = reward_column(here.column_names)

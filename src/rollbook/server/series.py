@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesEntry
 from rollbook.server.shared_state import Hall
+from rollbook.storage.history import Attempts
 
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
 
@@ -172,7 +173,7 @@ class Read(NamedTuple):
     error: EntryError | None
 
 
-def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: object = "effective") -> Read:
+def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Attempts = "effective") -> Read:
     """Keys of a run within reach, those that are not known yet read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
@@ -214,7 +215,7 @@ def _read(
     book: Book,
     keys: list[str],
     reach: Reach,
-    attempts: Any,
+    attempts: Attempts,
     began: float,
     spans: dict[str, tuple[float, float] | None],
 ) -> dict[str, Found]:

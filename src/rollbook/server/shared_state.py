@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from rollbook.book.book import Book
 from rollbook.server.catalogue import Catalogue, RunRow
@@ -19,6 +19,8 @@ from rollbook.server.refusals import Refused
 from rollbook.server.settings import Settings
 
 __all__ = ["Hall", "Shelf"]
+
+Made = TypeVar("Made")
 
 
 class Shelf:
@@ -133,11 +135,11 @@ class Hall:
             yield book
 
     def remembered(
-        self, what: object, row: RunRow, make: Callable[[Book], object], size: Callable[[Any], int] | int = 1_000
-    ) -> Any:
+        self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000
+    ) -> Made:
         """What `make` gives for a run's book, kept until the run holds something new."""
         key, stamp = (what, row.folder), stamp_of(row.folder)
-        answer = self.shelf.get(key, stamp)
+        answer: Made | None = self.shelf.get(key, stamp)
         if answer is None:
             with self.book(row) as book:
                 answer = make(book)

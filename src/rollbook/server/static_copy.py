@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
@@ -66,6 +66,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
 _NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
 
 Said = Callable[[str], None]
+Given = TypeVar("Given")
 
 
 def export(
@@ -338,7 +339,7 @@ class _Copy:
             return []
         return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]
 
-    def _try(self, work: Callable[[], object]) -> Any:
+    def _try(self, work: Callable[[], Given]) -> Given | None:
         """What work gives; None where a run cannot be read, which must not spoil the copy of the others."""
         try:
             return work()

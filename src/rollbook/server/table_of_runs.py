@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -84,6 +84,9 @@ def hello(hall: Hall, _: HelloAsk) -> Hello:
     )
 
 
+Item = TypeVar("Item")
+
+
 @dataclass(slots=True)
 class _Group:
     """Runs of equal configuration."""
@@ -91,7 +94,7 @@ class _Group:
     id: str
     name: str
     section: str
-    values: dict[str, Any]
+    values: dict[str, object]
     members: list[RunRow]
 
 
@@ -237,7 +240,7 @@ def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[
     return [(sort.column, sort.descending) for sort in ask.sort]
 
 
-def _sorted(items: list[Any], value: Callable[[Any], object], descending: bool) -> list[Any]:
+def _sorted(items: list[Item], value: Callable[[Item], object], descending: bool) -> list[Item]:
     """In order of a value; what has none stays last in either direction."""
     keyed = [(sort_key(value(item)), item) for item in items]
     there = sorted((pair for pair in keyed if pair[0][0] < 3), key=lambda pair: pair[0], reverse=descending)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rollbook import compare
+from rollbook.array_types import NDArray
 from rollbook.errors import BadInput
 from rollbook.runs.groups import plans_below
 from rollbook.runs.results import score_named
@@ -105,7 +107,9 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
     )
 
 
-def _lines(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk) -> tuple[dict[str, tuple[Any, Any]], str]:
+def _lines(
+    hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk
+) -> tuple[dict[str, tuple[NDArray, NDArray]], str]:
     """run -> (x, values) of its finite rows, and the axis."""
     axis = (
         ask.x or default_axis(hall, next(row for rows in groups.values() for row in rows))
@@ -122,7 +126,7 @@ def _lines(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk) -> tupl
 
 
 def _place(
-    groups: dict[str, list[RunRow]], lines: dict[str, tuple[Any, Any]], axis: str, at: float | None
+    groups: dict[str, list[RunRow]], lines: dict[str, tuple[NDArray, NDArray]], axis: str, at: float | None
 ) -> tuple[float | None, str]:
     """Up to where runs are compared: what was asked for, else what every finished run has reached."""
     if at is not None:
@@ -138,7 +142,9 @@ def _place(
     return min(ends), f"reached by all {len(ends)} finished runs"
 
 
-def _score(line: tuple[Any, Any] | None, at: float | None, score: Any) -> float | None:
+def _score(
+    line: tuple[NDArray, NDArray] | None, at: float | None, score: Callable[[NDArray, NDArray], float]
+) -> float | None:
     if line is None:
         return None
     x, values = line
