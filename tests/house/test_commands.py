@@ -176,7 +176,9 @@ def test_every_command_is_told_by_dir_where_runs_lie(rb: Any, runs: Path, monkey
     for name in set(app.list_commands(Context(app))) - {"catalogue"}:  # which is about a place and no folder
         assert "--dir" in rb(name, "--help").stdout, name
     monkeypatch.delenv("ROLLBOOK_DIR")
-    assert rb("ls", "--dir", str(runs)).stdout == rb("ls", str(runs)).stdout
+    listed = [json.loads(rb("ls", *where, "--json").stdout) for where in (("--dir", str(runs)), (str(runs),))]
+    assert len(listed[0]) == 3
+    assert listed[0] == listed[1]
     assert rb("show", "last", "--dir", str(runs)).exit_code == 0
 
 

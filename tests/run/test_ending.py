@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 
 import rollbook
 from rollbook.errors import LoggingFailed, RollbookWarning
+from rollbook.protocols import Row
+from rollbook.sinks import Memory
 
 Start = Callable[..., rollbook.Run]
 
@@ -167,3 +171,36 @@ def test_the_bill_counts_the_time_of_rare_rows_and_records_too(start: Start) -> 
     bill = run.bill()
     assert bill["rows"] >= 103
     assert bill["microseconds_per_row"] > 0
+
+
+@pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
+def test_a_sink_that_hangs_holds_up_neither_the_run_nor_its_end_nor_other_sinks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeper: Any
+) -> None:
+    monkeypatch.setattr("rollbook.run.start_and_finish.FINISH_SECONDS", 1.0)
+    monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 1.0)
+    monkeypatch.setattr("rollbook.keeper.local_sinks.DRAIN_SECONDS", 1.0)
+    monkeypatch.setattr("rollbook.keeper.sinks._CLOSE_SECONDS", 1.0)
+    answers, other = threading.Event(), Memory()
+
+    class Hangs(Memory):
+        def write(self, rows: Sequence[Row]) -> None:
+            answers.wait()
+
+    gives_up = threading.Timer(120, answers.set)
+    gives_up.start()
+    try:
+        run = rollbook.init("p", "n", dir=tmp_path, sinks=[Hangs(), other], keeper=keeper)
+        for i in range(10):
+            run.log({"i": i}, env_step=i)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run.finish()
+        assert not answers.is_set()
+        assert [row.values["i"] for row in other.rows if "i" in row.values] == list(range(10))
+        assert rollbook.open(run.folder).one().metrics(["i"]).num_rows == 10
+        if keeper == "process":
+            assert run.bill()["drops"] == {"sink_Hangs": 1}
+    finally:
+        gives_up.cancel()
+        answers.set()

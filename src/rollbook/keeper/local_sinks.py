@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalSinks"]
 
+DRAIN_SECONDS = 10.0
+"""How long the end of a run waits for sink objects to take the rest."""
+
 
 class LocalSinks:
-    """Feeds sinks from the journal's files, in the thread that calls `step`. Nothing here raises.
+    """Feeds sinks from the journal's files: the terminal and files in the thread that calls `step`, other objects in a
+    thread each, since one that hangs must hold up neither the training nor its end. Nothing here raises.
 
     Importing and making it costs nothing; what it needs is loaded at the first step.
 
@@ -43,13 +47,15 @@ class LocalSinks:
     def close(self) -> None:
         """Deliver the rest and close the sinks. Calling it twice is fine."""
         if self._ready():
-            self._sinks.step(flush=True)
-            self._sinks.close(ended=False)
-        self._specs = []
+            for name in self._sinks.drain(DRAIN_SECONDS):
+                words = f"sink {name} has not taken all rows in {DRAIN_SECONDS:g} seconds; the run has them all"
+                self._bill.say(f"sink:{name}", words)
+            self._sinks.close(ended=False, seconds=1.0)
+        self._sinks, self._specs = None, []
 
     def _ready(self) -> bool:
         if self._sinks is None and self._specs:
             from rollbook.keeper.sinks import Sinks
 
-            self._sinks = Sinks(self._run_folder, self._specs, inline=True, say=self._bill.say)
+            self._sinks = Sinks(self._run_folder, self._specs, inline=True, objects_apart=True, say=self._bill.say)
         return self._sinks is not None

@@ -20,6 +20,7 @@ __all__ = ["Sinks", "build"]
 _MOST_TRIES = 2
 """A sink that fails so often in a row is told of; once may be a service that restarts."""
 
+_CLOSE_SECONDS = 5.0
 _COMMON = ("name", "options", "every_seconds", "filters", "all")
 
 
@@ -31,6 +32,8 @@ class Sinks:
       specs: what plan.json lists, and sink objects.
       x: the clock for sinks with one step axis.
       say: takes (cause, words) for the log.
+      inline: fed beside a training; all by `step`.
+      objects_apart: even so, sink objects that users made have a thread each: nobody knows how long they take.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Sinks:
         say: Callable[[str, str], None] = lambda cause, words: None,
         inline: bool = False,
         this_attempt: bool = False,
+        objects_apart: bool = False,
     ) -> None:
         self._forwarders: list[Forwarder] = []
         self._threads: dict[str, _Thread] = {}
@@ -75,7 +79,8 @@ class Sinks:
             )
             forwarder.name = unique
             self._forwarders.append(forwarder)
-            if not inline and not forwarder.is_file():
+            is_apart = not inline or (objects_apart and not isinstance(spec, dict))
+            if is_apart and not forwarder.is_file():
                 self._threads[unique] = _Thread(forwarder)
 
     def __iter__(self) -> Iterator[Forwarder]:
@@ -96,6 +101,17 @@ class Sinks:
         """From now on `step` is True only once the threads have delivered all that is there at this moment."""
         for thread in self._threads.values():
             thread.ask()
+
+    def drain(self, seconds: float) -> list[str]:
+        """Deliver all that is there now, in one try each.
+
+        Returns:
+          The sinks that were not through after `seconds`.
+        """
+        until = time.monotonic() + seconds
+        self.ask_all()
+        self.step(flush=True)
+        return [name for name, thread in self._threads.items() if not thread.is_through(until - time.monotonic())]
 
     def failing(self) -> list[str]:
         """The sinks whose last try failed."""
@@ -122,12 +138,12 @@ class Sinks:
                 behind[f"{at}/lag_seconds"] = max(0.0, now - forwarder.newest)
         return behind
 
-    def close(self, *, ended: bool, seconds: float = 5.0) -> None:
+    def close(self, *, ended: bool, seconds: float | None = None) -> None:
         """Close all sinks. `ended`: the run is over, and sinks hear a final mark if the run could not say so itself.
 
-        A thread whose service hangs is left behind after `seconds`.
+        A thread whose service hangs is left behind after `seconds`, five if None.
         """
-        until = time.monotonic() + seconds
+        until = time.monotonic() + (_CLOSE_SECONDS if seconds is None else seconds)
         for thread in self._threads.values():
             thread.stop(ended)
         for forwarder in self._forwarders:
@@ -147,7 +163,7 @@ class _Thread(threading.Thread):
         super().__init__(name=f"rollbook-{forwarder.name}", daemon=True)
         self._forwarder = forwarder
         self._wake = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._asked = self._answered = 0
         self._done = False
         self._stop_asked = self._ended = False
@@ -162,6 +178,7 @@ class _Thread(threading.Thread):
             done = forwarder.step(flush=asked > self._answered)
             with self._lock:
                 self._answered, self._done = asked, done
+                self._lock.notify_all()
             if done or forwarder.failing:
                 self._wake.wait(0.5)
                 self._wake.clear()
@@ -184,6 +201,14 @@ class _Thread(threading.Thread):
                 return True
         self.ask()
         return False
+
+    def is_through(self, seconds: float) -> bool:
+        """Whether all that was asked for is delivered, or has failed; waits so long for it."""
+        with self._lock:
+            asked = self._asked
+            return self._lock.wait_for(
+                lambda: self._answered >= asked and (self._done or self._forwarder.failing), max(0.0, seconds)
+            )
 
     def stop(self, ended: bool) -> None:
         """Ask it to end."""

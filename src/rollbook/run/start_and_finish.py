@@ -185,8 +185,8 @@ def _local_sinks(run: Run, sinks: list[object]) -> object:
         return None
     from rollbook.keeper.local_sinks import LocalSinks
 
-    def say(cause: str, words: str) -> None:
-        run.count(cause.replace(":", "_"), message=words)
+    def say(cause: str, words: str) -> None:  # a sink's own thread must not end by what a strict run raises
+        run.writer.bill.whole(lambda: run.count(cause.replace(":", "_"), message=words))
 
     return LocalSinks(run.folder, sinks, say)
 
