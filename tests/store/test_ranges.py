@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_writer import FakeWriter, make_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import rollbook
 from cases import some_of
+from rollbook.book import pieces
 from rollbook.book.book import Book
 from rollbook.book.pieces import Piece
 from rollbook.seal.folder import seal
@@ -144,3 +147,49 @@ def test_each_point_of_a_near_view_is_of_just_the_rows_in_its_stretch(tmp_path: 
         assert few.min.tolist() == [values.min() for values in own]
         assert few.max.tolist() == [values.max() for values in own]
         assert few.mean == pytest.approx([values.mean() for values in own])
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6))
+def test_rows_that_stand_line_by_line_are_drawn_like_those_of_a_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The first rows of a key set, or all of a rare one; whether they are read by the quick way must not be seen."""
+    rng = random.Random(seed)
+    run = make_run(tmp_path / f"{seed}-{rng.random()}", id="lines")
+    writer = FakeWriter(run, "w1", attempt=1, start=1.7e9)
+    lane = writer.lane()
+    fast = lane.stream("a", "b")
+    kinds = [lambda: rng.random(), lambda: rng.randrange(9), lambda: rng.random() < 0.5, lambda: float("nan")]
+    kind = rng.choice(kinds)
+    step = 0
+    for row in range(rng.choice([3, 40])):
+        step += rng.choice([0, 1, 1, 2]) if seed % 2 else 1
+        clock = {} if seed % 7 == 0 and rng.random() < 0.1 else {"env_step": step}
+        if row < 8 or (seed % 4 == 3 and rng.random() < 0.1):
+            value = kind() if seed % 3 else rng.choice(kinds)()
+            lane.rare({"a": value, **({"b": 1.0} if rng.random() < 0.9 else {}), f"own{row}": 1}, **clock)
+        else:
+            fast.log(rng.random(), 2.0, **clock)
+    writer.close()
+    seal(run, final=seed % 5 > 0, take_over=True)
+    keys = ["a", "b", "own0"]
+
+    def drawn() -> list[object]:
+        book = Book(run)
+        asked = [(x, points) for x in (None, "env_step", "time") for points in (None, 5)]
+        every = [book.batch(own, x=x, points=points) for own in (keys, ["a"], ["a", "b"]) for x, points in asked]
+        return [
+            (
+                key,
+                series.axis,
+                *(None if each is None else np.asarray(each).tolist() for each in (series.x, series.mean)),
+            )
+            for read in every
+            for key, series in read.items()
+        ]
+
+    quick = drawn()
+    monkeypatch.setattr(pieces, "_FEW_LINES", -1)
+    np.testing.assert_equal(quick, drawn())
+    monkeypatch.undo()

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from rollbook.array_types import NDArray
 from rollbook.book.live import LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.errors import Damaged
 from rollbook.foreign import is_foreign
@@ -27,6 +28,11 @@ __all__ = ["Piece", "Pieces", "RunFiles"]
 
 T = TypeVar("T")
 _TRIES = 200
+
+
+_FEW_LINES = 1 << 12
+
+Lines = dict[str, tuple[NDArray, NDArray | None]]
 
 
 class BadPiece(Exception):
@@ -59,6 +65,7 @@ class Piece:
         self.meta, self.rows, self.part = meta, rows, part
         self._limit = limit
         self._fills, self._segment, self._table = fills, segment, table
+        self._lines: Lines | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -81,6 +88,19 @@ class Piece:
     def is_long(self) -> bool:
         """Rows of metrics with one line a value."""
         return bool(self.meta["group"][0] == "R")
+
+    def few_lines(self) -> Lines | None:
+        """{clock, "key", "type", "value" or "integer": (cells, which are there or None)} of all lines of a small sealed
+        part with one line a value, read once; None for other pieces.
+
+        The first rows of most keys stand so, before their key set has a segment of its own.
+        """
+        if not self.is_long or not self.is_whole or self.is_waiting or self.rows > _FEW_LINES:
+            return None
+        if self._lines is None:
+            table = self.read([*self.meta["clocks"], "key", "type", "value", "integer"])
+            self._lines = {name: to_numpy(table[name]) for name in table.column_names}
+        return self._lines
 
     @property
     def columns(self) -> list[str]:
