@@ -90,7 +90,8 @@ def _rows_for_certain(pieces: Pieces, run: Context, key: str) -> int:
     rows = 0
     for piece in pieces:
         if piece.part is not None and not piece.is_long and key in piece.meta["keys"] and counts(piece, run) is True:
-            rows += piece.part.rows - piece.part.null_count(piece.column_of(key))
+            missing = piece.part.known_null_count(piece.column_of(key))
+            rows += 0 if missing is None else piece.part.rows - missing
     return rows
 
 

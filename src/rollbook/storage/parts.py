@@ -181,10 +181,14 @@ class Part:
     def null_count(self, column: str) -> int:
         """How many rows lack a column; from the footer if it knows."""
         if column not in self._nulls:
-            self._nulls[column] = self._counted_nulls(column)
+            known = self.known_null_count(column)
+            self._nulls[column] = int(self.read([column])[column].null_count) if known is None else known
         return self._nulls[column]
 
-    def _counted_nulls(self, column: str) -> int:
+    def known_null_count(self, column: str) -> int | None:
+        """How many rows lack a column, if the footer knows; nothing is read."""
+        if column in self._nulls:
+            return self._nulls[column]
         if column not in self.schema.names:
             return self.rows
         assert self._footer is not None
@@ -192,8 +196,9 @@ class Part:
         for group in range(self._footer.num_row_groups):
             chunk = self._footer.row_group(group).column(index)
             if chunk.path_in_schema != column or not chunk.is_stats_set or not chunk.statistics.has_null_count:
-                return int(self.read([column])[column].null_count)
+                return None
             total += chunk.statistics.null_count
+        self._nulls[column] = total
         return total
 
     def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
