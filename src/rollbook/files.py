@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["read_json", "read_regular", "remove", "replacing", "sync_folder", "try_lock", "write_json"]
+__all__ = ["read_json", "read_regular", "remove", "replacing", "sync_folder", "try_lock", "user_cache", "write_json"]
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
@@ -146,3 +146,12 @@ def _try_lock_windows(fd: int) -> bool | None:
             raise
         return False
     return True
+
+
+def user_cache() -> str:
+    """The user's cache folder of rollbook; it need not be there.
+
+    What is made in it is its user's alone (mode 0o700): what private runs hold comes there, too.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(os.path.abspath(home), "rollbook")

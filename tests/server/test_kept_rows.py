@@ -61,3 +61,18 @@ def test_what_a_running_run_says_is_not_kept(root: Path) -> None:
         curve(root, [*runs, live.id])
         (kept,) = (root.parent / "cache").rglob("*.rows")
         assert live.id.encode() not in kept.read_bytes()
+
+
+def test_what_is_kept_of_runs_is_for_the_eyes_of_its_user_alone(root: Path, tmp_path: Path) -> None:
+    for seed in range(4):
+        record(root, "ppo", seed, 1e-3, rows=50)
+    with client_of(root) as client:
+        runs = [row["run"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]]
+        ask = {"groups": [{"name": "all", "runs": runs}], "keys": ["train/return"], "points": 50}
+        assert client.post("/api/curves", json=ask).status_code == 200
+    cache = tmp_path / "cache"
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert ".rows" in {path.suffix for path in files}
+    for path in files:
+        inside = [folder for folder in path.parents if folder.is_relative_to(cache)]
+        assert any(folder.stat().st_mode & 0o077 == 0 for folder in inside), path

@@ -67,6 +67,16 @@ def test_open_finds_all_runs_a_projects_runs_or_the_one_run(root: Path) -> None:
         rollbook.open(root / "nowhere")
 
 
+def test_what_a_listing_keeps_for_the_next_one_is_for_the_eyes_of_its_user_alone(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.runs.catalog._WORTH_A_CACHE", 1)
+    assert len(ids(rollbook.open(root))) == 5
+    cache = tmp_path / "cache" / "rollbook"
+    assert list(cache.glob("catalog-*.json"))
+    assert cache.stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

@@ -16,7 +16,7 @@ from typing import Any
 
 from rollbook import manifest
 from rollbook.errors import RollbookError, RunNotFound
-from rollbook.files import replacing
+from rollbook.files import replacing, user_cache
 from rollbook.remote import is_address
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
@@ -136,9 +136,8 @@ class _Cache:
     """What the run.json files below one root said last time, in the user's cache folder. Losing it costs only time."""
 
     def __init__(self, root: str) -> None:
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         name = hashlib.blake2b(root.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
-        self._path = os.path.join(home, "rollbook", f"catalog-{name}.json")
+        self._path = os.path.join(user_cache(), f"catalog-{name}.json")
         self._known: dict[str, tuple[_Stamp, dict[str, object]]] | None = None
 
     @property
@@ -161,7 +160,7 @@ class _Cache:
         import msgspec
 
         try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             with replacing(self._path) as beside, builtins.open(beside, "wb") as file:
                 file.write(msgspec.json.encode({folder: [stamp, row] for folder, (stamp, row) in known.items()}))
         except (OSError, TypeError, ValueError):

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 
 from rollbook.array_types import NDArray
-from rollbook.files import remove, replacing
+from rollbook.files import remove, replacing, user_cache
 
 __all__ = ["WORTH_KEEPING", "keep", "kept"]
+
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
 
@@ -53,7 +54,7 @@ def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
     header = msgspec.json.encode(places)
     path = _path(roots, key, x)
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with replacing(path) as beside, open(beside, "wb") as file:
             file.writelines([len(header).to_bytes(8, "little"), header, *parts])
         _remove_old(os.path.dirname(path))
@@ -85,8 +86,7 @@ def _word(stamp: object) -> str:
 
 
 def _path(roots: Sequence[str], key: str, x: str | None) -> str:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "rollbook", "rows", f"{_word((tuple(roots), key, x))}.rows")
+    return os.path.join(user_cache(), "rows", f"{_word((tuple(roots), key, x))}.rows")
 
 
 def _remove_old(folder: str) -> None:

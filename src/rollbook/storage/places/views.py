@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rollbook.errors import Damaged, NotARun, PlaceAway, RollbookError
-from rollbook.files import read_json, write_json
+from rollbook.files import read_json, user_cache, write_json
 from rollbook.remote import check_remote
 from rollbook.storage.layout import PartName
 from rollbook.storage.places.commit import Commits, Manifest, NotShipped, promised_until
@@ -67,8 +67,7 @@ def cache_root() -> str:
     given = os.environ.get("ROLLBOOK_CACHE")
     if given:
         return os.path.join(os.path.abspath(given), "places")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(os.path.abspath(home), "rollbook", "places")
+    return os.path.join(user_cache(), "places")
 
 
 def cache_limit() -> int:
@@ -97,6 +96,7 @@ def folders_of(url: str, runs: Sequence[str]) -> list[str]:
         folders.append(f"{above}{names[0]}{os.sep}{names[1]}")
     page = os.path.join(mirror, "place.json")
     if folders and not os.path.exists(page):
+        os.makedirs(cache_root(), mode=0o700, exist_ok=True)
         os.makedirs(mirror, exist_ok=True)
         write_json(page, {"url": url})
     return folders
