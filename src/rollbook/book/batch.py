@@ -153,12 +153,14 @@ def _together(
     times = to_numpy(table["time"])[0]
     clocks = {name: to_numpy(table[name]) for name in run.clocks if name in table.column_names}
     by_key: dict[str, Series | None] = {}
+    low, high = -np.inf if start is None else start, np.inf if stop is None else stop
     for key in keys:
         values, valid = to_numpy(table[labels[key]])
         mine = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
         axis = x if x is not None else _usual_axis(clocks, mine, run)
+        scale = 1e9 if axis == "time" else 1.0
         if axis == "time":
-            xs = times[mine] / 1e9
+            xs = times[mine]
         elif axis in clocks:
             readings, known = clocks[axis]
             if known is not None and not known[mine].all():
@@ -173,12 +175,13 @@ def _together(
             order = np.argsort(xs, kind="stable")
             xs, numbers = xs[order], numbers[order]
         if start is not None or stop is not None:
-            inside = (xs >= (-np.inf if start is None else start)) & (xs < (np.inf if stop is None else stop))
+            inside = (xs >= low * scale) & (xs < high * scale)
             xs, numbers = xs[inside], numbers[inside]
         if points is None or rows[key] <= max(points, 1) or len(xs) <= few:
-            by_key[key] = raw_series(xs, numbers, axis)
+            by_key[key] = raw_series(xs / scale if axis == "time" else xs, numbers, axis)
         else:
-            by_key[key] = reduce_points(Buckets.of_rows(xs, numbers), points, axis, start, stop)
+            first, end = None if start is None else start * scale, None if stop is None else stop * scale
+            by_key[key] = reduce_points(Buckets.of_rows(xs, numbers), points, axis, first, end, scale=scale)
     return by_key
 
 

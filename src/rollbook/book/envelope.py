@@ -15,7 +15,7 @@ from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Lines, Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
-from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.places import views
@@ -70,7 +70,7 @@ def envelope(
     scale = 1e9 if axis == _TIME else 1.0
     low = -np.inf if start is None else start * scale
     high = np.inf if stop is None else stop * scale
-    edges = _edges(low, high, points) if np.isfinite(high - low) else None
+    edges = stretch_edges(low, high, points, integer=True) if np.isfinite(high - low) else None
     read: list[Buckets | tuple[NDArray, NDArray]] = []
     held, in_sight = 0, sum(_rows_in_sight(piece, axis, run, low, high) for piece in mine)
     for piece in mine:
@@ -82,10 +82,14 @@ def envelope(
             read.append(bucket)
     if not read:
         return raw_series(np.zeros(0), np.zeros(0), axis)
-    whole = Buckets.joined(_reduced(read, points, low, high))
-    if axis == _TIME:
-        whole.low_x, whole.high_x = whole.low_x / 1e9, whole.high_x / 1e9
-    return reduce_points(whole, points, axis, start, stop)
+    return reduce_points(
+        Buckets.joined(_reduced(read, points, low, high)),
+        points,
+        axis,
+        None if start is None else low,
+        None if stop is None else high,
+        scale=scale,
+    )
 
 
 def usual_axis(pieces: Pieces, run: Context, key: str) -> str:
@@ -261,7 +265,7 @@ def _buckets(
                 return
     for x, values in _rows(piece, run, key, label, axis, low, high, whole is True):
         if _in_order(x):
-            first, last = np.searchsorted(x, _whole(np.array([low, high])))
+            first, last = np.searchsorted(x, first_whole(np.array([low, high])))
             x, values = x[first:last], values[first:last]
             if edges is not None and len(x) > points:
                 stretches = _in_stretches(x, values, edges)
@@ -279,19 +283,13 @@ def _in_order(x: NDArray) -> bool:
     return bool(np.all(x[1:] >= x[:-1]))
 
 
-def _whole(edges: NDArray) -> NDArray:
-    """The first readings, which are whole numbers, that are not below these: to look for among int64 without a copy."""
-    whole: NDArray = np.ceil(np.clip(edges, -(2.0**62), 2.0**62)).astype(np.int64)
-    return whole
-
-
 def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: float, high: float) -> list[Buckets]:
     """Rows as buckets: of those in order one for each of the stretches that become points, so that nothing is lost."""
     if low == -np.inf:
         low = min(float(np.min(each.low_x if isinstance(each, Buckets) else each[0])) for each in read)
     if high == np.inf:
         high = max(float(np.max(each.high_x if isinstance(each, Buckets) else each[0])) for each in read)
-    edges = _edges(low, high, points)
+    edges = stretch_edges(low, high, points, integer=True)
     buckets = []
     for each in read:
         if isinstance(each, Buckets):
@@ -305,16 +303,9 @@ def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: fl
     return buckets
 
 
-def _edges(low: float, high: float, points: int) -> NDArray:
-    """The first readings of the stretches of an axis that become points, but the first."""
-    return _whole(low + (high - low) / points * np.arange(1, points))
-
-
-def _in_stretches(x: NDArray, values: NDArray, edges: NDArray) -> Buckets:
+def _in_stretches(x: NDArray, values: NDArray, between: NDArray) -> Buckets:
     """Rows in order of x, one bucket for each stretch."""
-    first, last = np.searchsorted(edges, x[[0, -1]], side="right")
-    starts = np.unique(np.append(np.searchsorted(x, edges[first:last]), 0))
-    return Buckets.of_stretches(x, values, starts)
+    return Buckets.of_stretches(x, values, starts_between(x, between))
 
 
 def _pyramid(piece: Piece, run: Context) -> Pyramid | None:

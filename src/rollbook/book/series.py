@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Buckets", "Series", "raw_series", "reduce_points", "reduced_rows", "stretches"]
+__all__ = [
+    "Buckets",
+    "Series",
+    "first_whole",
+    "raw_series",
+    "reduce_points",
+    "reduced_rows",
+    "starts_between",
+    "stretch_edges",
+    "stretches",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +85,34 @@ def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
     return Series(x, values, values, values, finite.astype(np.int64), axis, int(bad.sum()), bad)
 
 
+def first_whole(readings: NDArray) -> NDArray:
+    """The first whole numbers that are not below these: to look for among int64 without a copy."""
+    first: NDArray = np.ceil(np.clip(readings, -(2.0**62), 2.0**62)).astype(np.int64)
+    return first
+
+
+def stretch_edges(low: float, high: float, points: int, *, integer: bool) -> NDArray:
+    """The first readings of `points` equal stretches between low and high but the first; `integer` is the axis.
+
+    All that divides an axis asks here: a reading that lies on an edge is in the same stretch whoever reads it.
+    """
+    between = low + (high - low) / points * np.arange(1, points)
+    return first_whole(between) if integer else between
+
+
+def starts_between(x: NDArray, between: NDArray) -> NDArray:
+    """The first row of each stretch that has rows, of rows in order of x; `between` are what `stretch_edges` gives."""
+    first, last = np.searchsorted(between, x[[0, -1]], side="right")
+    return np.unique(np.append(np.searchsorted(x, between[first:last]), 0))
+
+
 def stretches(x: NDArray, points: int, start: float | None, stop: float | None) -> NDArray:
     """The first row of each of at most `points` equal stretches of an increasing axis that have rows."""
     low = float(start) if start is not None else float(x[0])
     high = float(stop) if stop is not None else float(x[-1])
-    width = (high - low) / points
-    if not width > 0:
+    if not high > low:
         return np.zeros(1, dtype=np.int64)
-    place = np.clip(((x.astype(np.float64) - low) / width).astype(np.int64), 0, points - 1)
-    return np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    return starts_between(x, stretch_edges(low, high, points, integer=x.dtype.kind in "iu"))
 
 
 def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Series:
@@ -185,33 +214,36 @@ class Buckets:
         return Buckets(*(getattr(self, name)[chosen] for name in names))
 
 
-def reduce_points(buckets: Buckets, points: int, axis: str, start: float | None, stop: float | None) -> Series:
+def reduce_points(
+    buckets: Buckets, points: int, axis: str, start: float | None, stop: float | None, *, scale: float = 1.0
+) -> Series:
     """Buckets as at most `points` points, each an equal stretch of the axis that has rows.
 
-    A bucket that straddles two stretches counts in that of its middle.
+    A bucket that straddles two stretches counts in that of its middle. The axis, start and stop are divided by `scale`
+    in what comes out: time is divided in the nanoseconds that rows carry, and given in seconds.
     """
-    middle = (buckets.low_x.astype(np.float64) + buckets.high_x.astype(np.float64)) / 2
     n = len(buckets)
     if n == 0:
         nothing = np.zeros(0)
         return Series(nothing, nothing, nothing, nothing, np.zeros(0, dtype=np.int64), axis)
     low = float(start) if start is not None else float(np.min(buckets.low_x))
     high = float(stop) if stop is not None else float(np.max(buckets.high_x))
-    width = (high - low) / points
-    if width > 0:
-        place = np.clip(((middle - low) / width).astype(np.int64), 0, points - 1)
-    else:
-        place = np.zeros(n, dtype=np.int64)
+    place = np.zeros(n, dtype=np.int64)
+    if high > low:
+        span = buckets.high_x - buckets.low_x
+        integer = span.dtype.kind in "iu"
+        middle = buckets.low_x + (span // 2 if integer else span / 2)
+        place = np.searchsorted(stretch_edges(low, high, points, integer=integer), middle, side="right")
     if bool(np.any(place[1:] < place[:-1])):
         order = np.argsort(place, kind="stable")
-        place, middle, buckets = place[order], middle[order], buckets.select(order)
+        place, buckets = place[order], buckets.select(order)
     starts = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
     count = np.add.reduceat(buckets.count, starts)
     total = np.add.reduceat(buckets.total, starts)
     lowest = np.minimum.reduceat(buckets.min, starts)
     highest = np.maximum.reduceat(buckets.max, starts)
-    first_x = np.minimum.reduceat(buckets.low_x, starts).astype(np.float64)
-    last_x = np.maximum.reduceat(buckets.high_x, starts).astype(np.float64)
+    first_x = np.minimum.reduceat(buckets.low_x, starts) / scale
+    last_x = np.maximum.reduceat(buckets.high_x, starts) / scale
     empty = count == 0
     with np.errstate(invalid="ignore"):
         mean = np.where(empty, np.nan, total / np.maximum(count, 1))
