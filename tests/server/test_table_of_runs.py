@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
-from rollbook.server.table_of_runs import telling_columns
+from rollbook.server.folding import telling_columns
 
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rollbook.server.schemas.common import Column, Num
 from rollbook.storage.columns import from_numpy, to_numpy
 
-__all__ = ["column_kind", "columns_of", "num", "plain", "rows_of", "seconds_of"]
+__all__ = ["column_kind", "columns_of", "finite", "num", "plain", "rows_of", "seconds_of"]
 
 _LARGEST = 2**53
 _DEEPEST = 12
@@ -68,6 +68,13 @@ def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
     if isinstance(value, (Sequence, set, frozenset)):
         return [plain(cell, longest, depth + 1) for cell in list(value)[:_MOST_ITEMS]]
     return plain(str(value), longest, depth)
+
+
+def finite(value: object) -> float | None:
+    """A number somebody wrote into the page of a run, or None where it is none that one can draw."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e15:
+        return None
+    return float(value)
 
 
 def seconds_of(value: object) -> float | None:

@@ -9,7 +9,7 @@ from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.run_panels import EditAnswer, EditAsk, LeftOut
 from rollbook.server.shared_state import Hall
-from rollbook.server.table_of_runs import table_row
+from rollbook.server.table_rows import table_row
 
 __all__ = ["ENDPOINTS"]
 

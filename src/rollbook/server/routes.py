@@ -12,8 +12,10 @@ from rollbook.server import (
     export_csv,
     files,
     health,
+    hello,
     keys,
     logs,
+    offered_columns,
     one_run,
     samples,
     series,
@@ -26,7 +28,9 @@ from rollbook.server import (
 __all__ = ["ENDPOINTS"]
 
 ENDPOINTS = [
+    *hello.ENDPOINTS,
     *table_of_runs.ENDPOINTS,
+    *offered_columns.ENDPOINTS,
     *one_run.ENDPOINTS,
     *keys.ENDPOINTS,
     *series.ENDPOINTS,

@@ -25,7 +25,6 @@ from rollbook.server import (
     one_run,
     samples,
     series,
-    table_of_runs,
     verdicts,
 )
 from rollbook.server import timings as timings_room
@@ -35,6 +34,8 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Streamed
 from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.guard import content_policy
+from rollbook.server.hello import hello
+from rollbook.server.offered_columns import columns
 from rollbook.server.readers import stamp_of
 from rollbook.server.schemas.causes import (
     EpisodeAsk,
@@ -50,6 +51,7 @@ from rollbook.server.schemas.run_panels import CompareAsk, DiffAsk, LogAsk, Medi
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.settings import Limits, Settings
 from rollbook.server.shared_state import Hall
+from rollbook.server.table_of_runs import table_of_runs
 
 __all__ = ["POINTS", "export"]
 
@@ -151,13 +153,13 @@ class _Copy:
         hall, names = self._hall, [row.key for row in rows]
         for row in rows:
             self._try(lambda row=row: hall.facts.now(row))  # type: ignore[misc]
-        shown = [entry.column for entry in table_of_runs.columns(hall, ColumnsAsk()).config if entry.varies][:12]
+        shown = [entry.column for entry in columns(hall, ColumnsAsk()).config if entry.varies][:12]
         for key in self._common_keys(rows)[:6]:
             shown.append(f"last:{key}")
         whole = RunsAsk(columns=shown, limit=hall.limits.rows, sections=None)
-        self._json("runs.json", lambda: table_of_runs.table_of_runs(hall, whole))
+        self._json("runs.json", lambda: table_of_runs(hall, whole))
         groups = self._groups(whole)
-        self._json("columns.json", lambda: table_of_runs.columns(hall, ColumnsAsk()))
+        self._json("columns.json", lambda: columns(hall, ColumnsAsk()))
         every = keys.keys(hall, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
@@ -170,7 +172,7 @@ class _Copy:
         self._json("hello.json", self._hello)  # last: a copy that was broken off is none
 
     def _hello(self) -> dict[str, object]:
-        said: dict[str, object] = msgspec.to_builtins(table_of_runs.hello(self._hall, HelloAsk()))
+        said: dict[str, object] = msgspec.to_builtins(hello(self._hall, HelloAsk()))
         note = _NOTE.format(points=POINTS)
         title = os.path.basename(str(said["title"])) or "runs"
         return {
@@ -193,10 +195,10 @@ class _Copy:
     def _groups(self, whole: RunsAsk) -> list[TableRow]:
         """The table with its groups, all open; and the rows that it has while they are folded."""
         ask = msgspec.structs.replace(whole, group_by=["auto"])
-        folded = table_of_runs.table_of_runs(self._hall, ask)
+        folded = table_of_runs(self._hall, ask)
         groups = [row for row in folded.rows if row.kind != "section"]
         opened = msgspec.structs.replace(ask, open=[row.id for row in groups if row.kind == "group"])
-        self._json("groups.json", lambda: table_of_runs.table_of_runs(self._hall, opened))
+        self._json("groups.json", lambda: table_of_runs(self._hall, opened))
         return groups
 
     def _run(self, row: RunRow) -> None:
