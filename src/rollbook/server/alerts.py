@@ -17,7 +17,7 @@ from rollbook.server.endpoint import Endpoint
 from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
 from rollbook.server.schemas.common import Alert, Media
 from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
-from rollbook.server.schemas.run_panels import AlertsAnswer, AlertsAsk
+from rollbook.server.schemas.health import AlertsAnswer, AlertsAsk
 from rollbook.server.series import check_range, started
 from rollbook.server.shared_state import Hall
 from rollbook.storage.layout import journal_folder, part_folders

@@ -12,7 +12,7 @@ import msgspec
 from rollbook.files import replacing
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.run_panels import Board, BoardAsk, BoardName, BoardsAnswer, BoardsAsk, Deleted
+from rollbook.server.schemas.boards import Board, BoardAsk, BoardName, BoardsAnswer, BoardsAsk, Deleted
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "boards_stamp"]

@@ -26,18 +26,9 @@ from rollbook.server.rows import (
     table_of,
 )
 from rollbook.server.samples import near_samples
-from rollbook.server.schemas.causes import (
-    CauseAnswer,
-    CauseAsk,
-    Checkpoints,
-    LogLine,
-    StageAt,
-    StepAnswer,
-    StepAsk,
-    TextLine,
-    TimingsAt,
-)
+from rollbook.server.schemas.cause import CauseAnswer, CauseAsk, Checkpoints, StageAt, StepAnswer, StepAsk, TimingsAt
 from rollbook.server.schemas.common import Media, Row
+from rollbook.server.schemas.logs import LogLine, TextLine
 from rollbook.server.series import started
 from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import take_table

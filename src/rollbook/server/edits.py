@@ -7,7 +7,7 @@ from rollbook.errors import BadInput, RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.run_panels import EditAnswer, EditAsk, LeftOut
+from rollbook.server.schemas.edits import EditAnswer, EditAsk, LeftOut
 from rollbook.server.shared_state import Hall
 from rollbook.server.table_rows import table_row
 

@@ -19,7 +19,7 @@ from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.locked_sql import Locked, in_time, order_by, place_of, quoted, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, clocks_of, default_axis, numbers, shown_rows
-from rollbook.server.schemas.causes import (
+from rollbook.server.schemas.episodes import (
     EpisodeAnswer,
     EpisodeAsk,
     EpisodesAnswer,

@@ -16,9 +16,8 @@ from rollbook.server.locked_sql import Locked, in_time, quoted, with_tables
 from rollbook.server.one_run import changes
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, default_axis, seconds_column, shown_rows, table_of
-from rollbook.server.schemas.causes import TextLine
 from rollbook.server.schemas.common import TablePage
-from rollbook.server.schemas.run_panels import (
+from rollbook.server.schemas.files import (
     ConfigAnswer,
     ConfigAttempt,
     FileAsk,
@@ -27,9 +26,8 @@ from rollbook.server.schemas.run_panels import (
     MediaAnswer,
     MediaAsk,
     RunTableAsk,
-    TextAnswer,
-    TextAsk,
 )
+from rollbook.server.schemas.logs import TextAnswer, TextAsk, TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
 from rollbook.server.shared_state import Hall

@@ -11,7 +11,7 @@ from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.keys import contents
 from rollbook.server.rows import default_axis
-from rollbook.server.schemas.run_panels import HealthAnswer, QuietRule
+from rollbook.server.schemas.health import HealthAnswer, QuietRule
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.shared_state import Hall
 

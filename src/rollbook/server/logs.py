@@ -11,8 +11,7 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.causes import LogLine
-from rollbook.server.schemas.run_panels import LogAnswer, LogAsk, LogFile, LogsAnswer
+from rollbook.server.schemas.logs import LogAnswer, LogAsk, LogFile, LogLine, LogsAnswer
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.shared_state import Hall
 

@@ -13,7 +13,7 @@ from rollbook.book.book import Book
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.rows import Moment, axis_values, clocks_of, default_axis, moment_of, numbers, seconds_column
-from rollbook.server.schemas.causes import Unusual, Value
+from rollbook.server.schemas.cause import Unusual, Value
 from rollbook.server.series import Reach, read_series, started
 from rollbook.server.shared_state import Hall
 

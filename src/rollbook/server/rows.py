@@ -15,7 +15,7 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.keys import contents
 from rollbook.server.locked_sql import Locked, in_time, place_of, quoted, with_tables
-from rollbook.server.schemas.causes import Nearest, NearTable
+from rollbook.server.schemas.cause import Nearest, NearTable
 from rollbook.server.schemas.common import Row
 from rollbook.server.shared_state import Hall
 from rollbook.storage.columns import take_table, to_numpy

@@ -27,12 +27,13 @@ from rollbook.server.rows import (
     seconds_column,
     shown_rows,
 )
-from rollbook.server.schemas.causes import (
+from rollbook.server.schemas.cause import NearTable
+from rollbook.server.schemas.common import Num
+from rollbook.server.schemas.samples import (
     GroupAnswer,
     HistoryAnswer,
     HistoryGroup,
     HistoryPoint,
-    NearTable,
     NoveltyAnswer,
     NoveltyPoint,
     OneSampleAnswer,
@@ -42,12 +43,11 @@ from rollbook.server.schemas.causes import (
     SampleRow,
     SamplesAnswer,
     SamplesAsk,
-    TimingsAsk,
     Tokens,
     UnusedAnswer,
     UnusedAsk,
 )
-from rollbook.server.schemas.common import Num
+from rollbook.server.schemas.timings import TimingsAsk
 from rollbook.server.series import check_points, started
 from rollbook.server.shared_state import Hall
 from rollbook.storage.layout import table_names

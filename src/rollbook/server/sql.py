@@ -12,7 +12,7 @@ from rollbook.server.endpoint import Endpoint
 from rollbook.server.locked_sql import Locked, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import table_of
-from rollbook.server.schemas.run_panels import SqlAnswer, SqlAsk
+from rollbook.server.schemas.sql import SqlAnswer, SqlAsk
 from rollbook.server.shared_state import Hall
 from rollbook.tables import TABLES
 

@@ -37,18 +37,14 @@ from rollbook.server.guard import content_policy
 from rollbook.server.hello import hello
 from rollbook.server.offered_columns import columns
 from rollbook.server.readers import stamp_of
-from rollbook.server.schemas.causes import (
-    EpisodeAsk,
-    EpisodesAsk,
-    SamplesAsk,
-    ScatterAsk,
-    TimelineAsk,
-    TimingsAsk,
-    TracesAsk,
-)
 from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
-from rollbook.server.schemas.run_panels import CompareAsk, DiffAsk, LogAsk, MediaAsk, TextAsk
+from rollbook.server.schemas.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
+from rollbook.server.schemas.files import MediaAsk
+from rollbook.server.schemas.logs import LogAsk, TextAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
+from rollbook.server.schemas.samples import SamplesAsk
+from rollbook.server.schemas.timings import TimelineAsk, TimingsAsk
+from rollbook.server.schemas.verdicts import CompareAsk, DiffAsk
 from rollbook.server.settings import Limits, Settings
 from rollbook.server.shared_state import Hall
 from rollbook.server.table_of_runs import table_of_runs

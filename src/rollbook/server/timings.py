@@ -15,7 +15,8 @@ from rollbook.server.endpoint import Endpoint
 from rollbook.server.locked_sql import Locked, place_of, with_tables
 from rollbook.server.refusals import Refused
 from rollbook.server.rows import axis_values, default_axis, seconds_column
-from rollbook.server.schemas.causes import (
+from rollbook.server.schemas.runs import RunAsk
+from rollbook.server.schemas.timings import (
     CostAnswer,
     Span,
     StageRow,
@@ -26,7 +27,6 @@ from rollbook.server.schemas.causes import (
     TimingsAnswer,
     TimingsAsk,
 )
-from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import check_points, check_range, started
 from rollbook.server.shared_state import Hall
 

@@ -22,7 +22,8 @@ from rollbook.server.group_rows import rows_of_runs
 from rollbook.server.readers import stamp_of
 from rollbook.server.rows import default_axis
 from rollbook.server.schemas.curves import CurvesAsk
-from rollbook.server.schemas.run_panels import (
+from rollbook.server.schemas.edits import LeftOut
+from rollbook.server.schemas.verdicts import (
     CompareAnswer,
     CompareAsk,
     CompareGroup,
@@ -30,7 +31,6 @@ from rollbook.server.schemas.run_panels import (
     DiffAnswer,
     DiffAsk,
     DiffRow,
-    LeftOut,
     PartedPair,
     PlanLook,
     PlanRow,
