@@ -34,6 +34,13 @@ def test_opening_a_run_and_logging_loads_neither_numpy_nor_pyarrow_nor_torch(tmp
     assert not {"numpy", "pyarrow", "torch"} & loaded_by(code, tmp_path)
 
 
+def test_listing_runs_loads_neither_numpy_nor_pyarrow(tmp_path: Path) -> None:
+    with rollbook.init("light", "run", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+        run.log({"a": 1.0}, env_step=1)
+    code = "import rollbook\nassert len(rollbook.open('runs').newest().rows()) == 1"
+    assert not {"numpy", "pyarrow", "pandas"} & loaded_by(code, tmp_path)
+
+
 @pytest.mark.parametrize("command", ["show", "verify", "episodes", "ls"])
 def test_looking_at_a_run_loads_no_pandas(command: str, tmp_path: Path) -> None:
     with rollbook.init("light", "run", dir=tmp_path / "runs", sinks=[], keeper="inline") as run:

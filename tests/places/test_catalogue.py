@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 
 from click.testing import CliRunner
@@ -14,8 +15,9 @@ from rollbook.storage.places import open_place
 from rollbook.storage.places.catalogue import FRESH_SECONDS, KEY, PAGES, read_catalogue, rebuild
 
 
-def pushed(tmp_path, url, name):
-    with rollbook.init("cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", config={"lr": 0.1}) as run:
+def pushed(tmp_path, url, name, **config):
+    config = {"lr": 0.1, **config}
+    with rollbook.init("cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", config=config) as run:
         run.log({"train/return": 1.0}, env_step=1)
     push(run.folder, url)
     return run
@@ -30,6 +32,17 @@ def test_a_listing_takes_one_object_and_says_of_when_it_is(tmp_path, bucket, pro
     assert {row["name"] for row in runs.where("config.lr = 0.1").rows()} == {"a", "b", "c"}
     assert time.time() - runs.as_of <= FRESH_SECONDS
     assert sum(proxy.verbs().values()) == 2  # whose place it is, and the catalogue
+
+
+def test_one_odd_value_does_not_make_each_reader_fetch_every_run_again(tmp_path, bucket, proxy):
+    pushed(tmp_path, bucket, "a")
+    pushed(tmp_path, bucket, "b", clip=math.nan, entropy=2**80, floor=-math.inf, half="\ud800")
+    rollbook.open(bucket)
+    proxy.clear()
+    (row,) = rollbook.open(bucket).where("name = 'b'").rows()
+    assert row["config"]["entropy"] == 2**80
+    assert math.isnan(row["config"]["clip"])
+    assert proxy.count("GET", PAGES) == 0
 
 
 def test_what_was_pushed_from_here_is_listed_at_once_and_only_that_is_fetched(tmp_path, bucket, proxy):

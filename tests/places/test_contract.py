@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -69,6 +70,23 @@ def test_a_listing_has_all_names_that_begin_so_in_order(place):
     assert sorted(place.folders("")) == ["p", "q"]
     assert place.folders("p/") == ["b"]
     assert list(place.listing("nothing/")) == []
+
+
+def test_a_listing_that_knows_what_was_there_finds_what_is_there(place, monkeypatch):
+    pytest.importorskip("obstore")
+    from rollbook.storage.places import objects
+
+    monkeypatch.setattr(objects, "_PAGE", 3)
+    chance = random.Random(7)
+    there = {f"_pages/{project}/ppo-{n}.json" for project in ("a", "b c", "\u00fc") for n in range(7)} | {
+        "_pages/a.json"
+    }
+    for name in there:
+        place.put(name, b"")
+    known = sorted({*chance.sample(sorted(there), 17), "_pages/0/gone-1.json", "_pages/a/ppo-3x.json", "_pages/zz"})
+    for names in (known, known[:4], []):
+        assert [entry.key for entry in place.listing("_pages/", names)] == [e.key for e in place.listing("_pages/")]
+    assert {entry.key for entry in place.listing("_pages/", known)} == there
 
 
 def test_a_file_is_put_and_got_as_a_file(place, tmp_path):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from rollbook._optional import need
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
 from rollbook.runs.fields import check_field, column_of, values_at
-from rollbook.storage.columns import strings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["holds"]
 
@@ -49,6 +50,10 @@ def _columns(
     names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, object]]
 ) -> tuple[pa.Table, str, list[str]]:
     """The named fields as flat columns, SQL that gives them their dotted names again, and which became text."""
+    import pyarrow as pa
+
+    from rollbook.storage.columns import strings
+
     arrays: list[pa.Array] = []
     tree: dict[str, Any] = {}
     mixed: list[str] = []

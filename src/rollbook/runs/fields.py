@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.storage.columns import any_column
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["FIELDS", "check_field", "column_of", "field_names", "leaves", "value_at", "values_at"]
 
@@ -113,5 +114,7 @@ def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
 
     Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.
     """
+    from rollbook.storage.columns import any_column  # listing runs asks for none: it loads neither numpy nor pyarrow
+
     array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])
     return array, as_json is not None

@@ -121,18 +121,23 @@ def _read(place: Place) -> tuple[Catalogue, str | None]:
     except Missing:
         return Catalogue(0.0, {}, []), None
     try:
-        content = msgspec.json.decode(zlib.decompress(stored.data))  # megabytes: in half of json's time
+        text = zlib.decompress(stored.data)
+        try:
+            content = msgspec.json.decode(text)  # megabytes: in half of json's time
+        except msgspec.DecodeError:  # NaN, and a few more that json writes
+            content = json.loads(text)
         if content["format"] > FORMAT:
             return Catalogue(0.0, {}, []), None
         runs = {str(run): (str(tag), dict(fields)) for run, (tag, fields) in content["runs"].items()}
         return Catalogue(float(content["written"]), runs, []), stored.etag
-    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
         return Catalogue(0.0, {}, []), stored.etag  # damaged: it is made again
 
 
 def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
     written = time.time()
-    entries = {_run_of(entry): entry for entry in place.listing(PAGES) if entry.key.endswith(".json")}
+    listed = place.listing(PAGES, sorted(f"{PAGES}{run}.json" for run in known.runs))
+    entries = {_run_of(entry): entry for entry in listed if entry.key.endswith(".json")}
     changed = [run for run, entry in entries.items() if known.runs.get(run, ("",))[0] != entry.etag]
     again = set(changed)
     runs = {run: known.runs[run] for run in entries if run not in again}

@@ -85,7 +85,7 @@ class FolderPlace:
             if os.path.lexists(beside):
                 os.unlink(beside)
 
-    def listing(self, prefix: str) -> Iterator[Entry]:
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
         """See `place.Place`."""
         start = self._path(prefix.rpartition("/")[0])
         entries: list[Entry] = []

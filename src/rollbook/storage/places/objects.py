@@ -22,6 +22,7 @@ from rollbook.errors import (
     PlaceError,
     WrongRegion,
 )
+from rollbook.storage.places.place import WORKERS
 from rollbook.storage.places.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
 __all__ = ["ObjectPlace", "open_objects"]
@@ -29,7 +30,11 @@ __all__ = ["ObjectPlace", "open_objects"]
 T = TypeVar("T")
 
 _READS = 6
+_PAGE = 1000
+"""So many names a store tells at once."""
 _memories: dict[str, Any] = {}
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
+"""Names that every store writes and orders alike."""
 _CODE = re.compile(r"<(?:Code|code)>([A-Za-z0-9]+)</")
 _STATUS = re.compile(r"status code: (\d{3})")
 
@@ -63,8 +68,11 @@ class ObjectPlace:
         self.url, self._store, self._bucket, self._prefix = url, store, bucket, prefix
         self._patience = patience
         import obstore
+        from obstore.store import GCSStore, S3Store
 
         self._obstore = obstore
+        # Others list all and pass over what is before, or, as S3's directory buckets, know no order.
+        self._begins_anywhere = isinstance(store, (S3Store, GCSStore)) and not bucket.endswith("--x-s3")
 
     def get(self, key: str, into: str = "") -> Stored:
         """See `place.Place`."""
@@ -127,22 +135,40 @@ class ObjectPlace:
                 raise Refused(key) from None
             raise self._told(err, Unknown) from None
 
-    def listing(self, prefix: str) -> Iterator[Entry]:
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
         """See `place.Place`."""
+        between = known[_PAGE - 1 : -1 : _PAGE] if self._begins_anywhere else ()
+        cuts = ["", *(name for name in between if _PLAIN.fullmatch(self._prefix + name)), ""]
+
+        def stretch(after: str, last: str) -> list[Entry]:
+            return self._read(prefix, lambda: self._listed(prefix, after, last))
+
+        if len(cuts) == 2:
+            yield from stretch("", "")
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place") as pool:
+            for entries in pool.map(stretch, cuts, cuts[1:]):
+                yield from entries
+
+    def _listed(self, prefix: str, after: str, last: str) -> list[Entry]:
+        """What begins so and lies behind `after`, up to `last`; "" is no limit."""
         whole = self._prefix + prefix
         # The store knows folders alone; what begins so is picked from its folder.
         folder = whole.rpartition("/")[0]
-
-        def call() -> list[Entry]:
-            entries = []
-            for page in self._obstore.list(self._store, folder or None, chunk_size=1000):
-                for item in page:
-                    if item["path"].startswith(whole):
-                        key, changed = item["path"][len(self._prefix) :], item["last_modified"].timestamp()
-                        entries.append(Entry(key, int(item["size"]), str(item["e_tag"]), changed))
-            return entries
-
-        yield from self._read(prefix, call)
+        offset = self._prefix + after if after else None
+        entries: list[Entry] = []
+        for page in self._obstore.list(self._store, folder or None, offset=offset, chunk_size=_PAGE):
+            for item in page:
+                if item["path"].startswith(whole):
+                    key, changed = item["path"][len(self._prefix) :], item["last_modified"].timestamp()
+                    if last and key > last:
+                        return entries
+                    entries.append(Entry(key, int(item["size"]), str(item["e_tag"]), changed))
+            if last and entries and entries[-1].key == last:  # else another page would be asked for
+                return entries
+        return entries
 
     def folders(self, prefix: str) -> list[str]:
         """See `place.Place`."""

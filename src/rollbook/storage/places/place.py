@@ -43,8 +43,12 @@ class Place(Protocol):
           Refused: the condition did not hold, as far as can be told. Unknown: no answer.
         """
 
-    def listing(self, prefix: str) -> Iterator[Entry]:
-        """Everything whose name begins so, in order of name. Raises Away."""
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
+        """Everything whose name begins so, in order of name. Raises Away.
+
+        Args:
+          known: names that were there, in order: a store may look at once into the stretches between some of them.
+        """
 
     def folders(self, prefix: str) -> list[str]:
         """The names directly below a prefix (that is empty or ends with "/") that have more below them. Raises Away."""
