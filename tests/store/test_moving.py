@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from rollbook.book.sealed_rows import SealedRows
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
-from rollbook.repair.doctor import verify
+from rollbook.repair.doctor import repair, verify
 from rollbook.seal import merge as merging
 from rollbook.seal import writers as sealing
 from rollbook.seal.folder import seal
@@ -301,6 +302,39 @@ def test_the_last_rows_of_a_finished_run_are_told_if_their_file_is_moved_away(tm
     assert verify(run) == []
     parts[-1].unlink()
     (run / "data" / "keeper" / "sealed.json").unlink()
+    assert verify(run) == []
+
+
+@pytest.mark.parametrize("damaged", ["wholly", "in a row group"])
+@pytest.mark.parametrize(("broken", "gone"), [(2, 5), (5, 2), (2, 9), (9, 2), (0, 9), (8, 0)])
+def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_aside(
+    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch, broken: int, gone: int, damaged: str
+) -> None:
+    monkeypatch.setattr(merging, "_AT_ONCE", 100)
+    monkeypatch.setattr(merging, "_LARGEST", 1)  # the end merges nothing
+    run = make_run(tmp_path)
+    writer = FakeWriter(run)
+    stream = writer.lane().stream("v", "a", size=32768)
+    for n in range(10):
+        for i in range(5):
+            stream.log(float(5 * n + i), 0.0, env_step=5 * n + i)
+        stream.leave()
+        seal(run)
+    writer.close()
+    parts = sorted((run / "data").glob("metrics/wide/w1*"), key=lambda part: int(part.stem.rpartition(".")[2]))
+    content = bytearray(parts[broken].read_bytes())
+    end = len(content) if damaged == "wholly" else 400
+    content[4:end] = b"\x55" * (end - 4)
+    parts[broken].write_bytes(content)
+    repair(run)
+    assert parts[broken].name in os.listdir(run / "data" / "aside")[0]
+    assert verify(run) == Book(run).problems() == []  # repair has told of it
+    away = parts[gone].read_bytes()
+    parts[gone].unlink()
+    (told,) = verify(run)
+    assert "is not here" in told
+    assert Book(run).problems() == [told]
+    parts[gone].write_bytes(away)
     assert verify(run) == []
 
 

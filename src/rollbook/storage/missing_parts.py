@@ -12,7 +12,7 @@ from itertools import groupby
 
 from rollbook.files import read_json, write_json
 from rollbook.foreign import is_foreign, tolerating
-from rollbook.storage.layout import HIDDEN_TABLES, data_folder
+from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, part_folders
 from rollbook.storage.parts import PartShelf, covers_of
 
 __all__ = ["SealedSoFar", "Stream", "missing_parts"]
@@ -65,16 +65,20 @@ class SealedSoFar:
 
 
 def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
-    """A sentence for each stretch of rows whose file is not here. Of files that were set aside `repair` speaks.
+    """A sentence for each stretch of rows whose file is not here. Of parts that were set aside `repair` has spoken.
 
     Args:
       run: the run's folder.
       shelf: its parts, where somebody has them open.
     """
     data = data_folder(run)
+    aside: dict[str, list[PartName]] = {}
     with tolerating(OSError):
-        if os.listdir(os.path.join(data, "aside")):
-            return
+        for name in os.listdir(os.path.join(data, "aside")):
+            place, _, rest = name.removesuffix(".searched").rstrip("~").partition(".")
+            part_name = PartName.parse(rest)
+            if part_name is not None:
+                aside.setdefault(place, []).append(part_name)
     shelf = shelf or PartShelf(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # before the parts are listed: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
@@ -93,6 +97,9 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
             continue  # it is merged just now
         if shelf.problems:
             return  # what is in a file that cannot be read is not known
+        gone = [name for place in part_folders(run, table) for name in aside.get(os.path.basename(place), ())]
+        if any(name.kind == "merged" for name in gone):
+            continue  # any stretch may have been in it
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
         ends = set()
         for part in parts:
@@ -103,18 +110,30 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
             meta = part.meta
             after = meta.get("after", 0)
             own = (meta["writer"], meta["lane"], meta["group"])
-            if not after or "covers" in meta or (*own, after) in ends:
+            is_rescued = "+" in meta["group"]  # from a part that was set aside
+            if not after or "covers" in meta or is_rescued or (*own, after) in ends:
                 continue
-            if not any(first <= after <= last for first, last in ranges[own]):
+            behind = max((last for _, last in ranges[own] if last < after), default=0)
+            is_here = any(first <= after <= last for first, last in ranges[own])
+            if not is_here and not _is_aside(gone, own, behind, after):
                 yield (
                     f"{part.path}: the file with the rows before these, up to number {after} of writer "
                     f"{meta['writer']}, is not here; put it back, and its rows are there again"
                 )
         for (_, writer, lane, group), sealed in streams.get(table, ()):
             here = max((last for _, last in ranges.get((writer, lane, group), ())), default=0)
-            if here < sealed:
+            if here < sealed and not _is_aside(gone, (writer, lane, group), here, sealed):
                 rest = f" (what is here ends with {here})" if here else ""
                 yield (
                     f"{os.path.join(data, table)}: the file with the last rows of writer {writer}, lane {lane}, "
                     f"{group}, up to number {sealed}, is not here{rest}; put it back, and its rows are there again"
                 )
+
+
+def _is_aside(gone: list[PartName], stream: tuple[str, int, str], behind: int, upto: int) -> bool:
+    """Whether a part that was set aside begins in this stretch of a stream."""
+    writer, lane, group = stream
+    kind = group if group[0] == "S" else group[0]
+    return any(
+        (name.writer, name.lane, name.kind) == (writer, lane, kind) and behind < name.first <= upto for name in gone
+    )
