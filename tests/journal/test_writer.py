@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from journal_reading import Read, read_frames, read_rows
 from rollbook.bill import Bill
 from rollbook.errors import LoggingFailed, RollbookWarning
+from rollbook.journal.frames import decode, encode
 from rollbook.journal.writer import Writer
+from rollbook.values.arrays import host_array
 
 Open = Callable[..., Writer]
 
@@ -149,6 +151,30 @@ def test_numpy_scalars_and_zero_dimensional_arrays_are_numbers(
     for _ in range(12):
         log({"scalar": kind(1), "array": np.asarray(kind(1)), "one": np.asarray([kind(1)])})
     assert all(row.values == {"scalar": 1, "array": 1, "one": 1} for row in read_rows(tmp_path))
+
+
+def test_what_lies_under_a_mask_is_nobodys_value(open_writer: Open, tmp_path: Path) -> None:
+    """A mean of nothing, `numpy.ma.masked`, was read as 0, an element under a mask as what it had been or as 1e20."""
+    log = log_of(open_writer())
+    integers = np.ma.array([1, 2, 3], mask=[False, True, False])
+    for _ in range(10):
+        log({"nothing": np.ma.masked, "one": np.ma.array(5, mask=True), "mean": integers.mean(), "all": integers})
+        log({"nothing": 1.0, "one": integers[1:2]})
+    for row in read_rows(tmp_path):
+        assert math.isnan(row.values["one"])
+        assert row.values["nothing"] == 1.0 or (math.isnan(row.values["nothing"]) and row.values["mean"] == 2.0)
+    assert host_array(integers).tolist()[::2] == [1.0, 3.0]
+    assert math.isnan(host_array(integers)[1])
+    column: Any = decode(encode({"column": integers.astype(float)})[0])["column"]
+    assert np.isnan(np.frombuffer(column.data)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", "FDG")
+def test_a_complex_number_is_refused_whatever_its_precision(open_writer: Open, tmp_path: Path, kind: str) -> None:
+    writer = open_writer()
+    log_of(writer)({"x": np.ones(1, kind)[0], "y": 1.0})
+    assert [row.values for row in read_rows(tmp_path)] == [{"y": 1.0}]
+    assert writer.bill.counts["unloggable"] == 1
 
 
 def test_nan_and_infinities_are_kept(open_writer: Open, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import sys
 
 from rollbook.errors import Damaged
 from rollbook.foreign import is_foreign, tolerating
-from rollbook.values.arrays import host_array, with_known_numbers
+from rollbook.values.arrays import host_array, with_known_numbers, without_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _replace(value: object) -> object:
 
 def _item(value: Any) -> object:
     """The Python scalar of a numpy scalar, 0-d array or one-element tensor, or `value` itself."""
-    plain = value.item()
+    plain = without_mask(value).item()
     if type(plain) in (float, int, bool, str, bytes, complex):
         return [plain.real, plain.imag] if type(plain) is complex else plain
     if hasattr(plain, "isoformat"):
@@ -215,6 +215,7 @@ def _host_array(value: object) -> NDArray | None:
 
 def _array(value: Any) -> object:
     """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
+    value = without_mask(value)
     dtype = value.dtype
     if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in _ITEM_SIZES:
         known = with_known_numbers(value)

@@ -10,7 +10,16 @@ if TYPE_CHECKING:
 
     from rollbook.array_types import NDArray
 
-__all__ = ["array_or_none", "host_array", "host_tensor", "is_array", "is_tensor", "with_known_numbers", "without_graph"]
+__all__ = [
+    "array_or_none",
+    "host_array",
+    "host_tensor",
+    "is_array",
+    "is_tensor",
+    "with_known_numbers",
+    "without_graph",
+    "without_mask",
+]
 
 _RAW_KINDS = "biufcMm"
 
@@ -45,6 +54,17 @@ def host_tensor(value: Any) -> object:
     return value.numpy() if hasattr(value, "numpy") and not hasattr(value, "__array__") else value
 
 
+def without_mask(value: Any) -> Any:
+    """A masked array of numpy as an array with NaN for what is masked; anything else as it is."""
+    if not (hasattr(value, "filled") and hasattr(value, "mask")):
+        return value
+    if not value.mask.any():
+        return value.data
+    if value.dtype.kind in "biu":
+        value = value.astype(float)
+    return value.filled(float("nan") if value.dtype.kind == "f" else None)
+
+
 def host_array(value: object) -> NDArray:
     """`value` (an array, a tensor on any device, nested lists, a number) as a numpy array in host memory.
 
@@ -55,7 +75,7 @@ def host_array(value: object) -> NDArray:
     """
     import numpy as np
 
-    return with_known_numbers(np.asarray(host_tensor(value)))
+    return with_known_numbers(np.asarray(without_mask(host_tensor(value))))
 
 
 def with_known_numbers(array: NDArray) -> NDArray:

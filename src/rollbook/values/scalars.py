@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollbook.foreign import is_foreign, tolerating
+from rollbook.values.arrays import without_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def scalar_of(value: Any) -> float | int | bool | None:
         return float(value) if isinstance(value, float) else int(value)
     item = getattr(value, "item", None)
     if item is not None:
+        if hasattr(value, "filled"):  # a masked array or element: what lies under a mask is not its value
+            item = without_mask(value).item
         try:
             value = item()
         except (TypeError, ValueError, RuntimeError) as raised:
@@ -67,7 +70,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
         kind = type(value)
         if kind is float or kind is int or kind is bool:
             return value  # type: ignore[no-any-return]
-    if isinstance(value, (complex, str, bytes, bytearray)):
+    if isinstance(value, (complex, str, bytes, bytearray)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
         return None
     try:
         if hasattr(value, "__index__"):
