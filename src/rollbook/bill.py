@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from rollbook.errors import LoggingFailed, RollbookWarning
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ class Bill:
                 raise
             import sys
 
-            sys.stderr.write(f"rollbook: {message} [{cause}]\n")
+            with tolerating(Exception):  # it may be closed, or None
+                sys.stderr.write(f"rollbook: {message} [{cause}]\n")
 
 
 def _callers_level() -> int:

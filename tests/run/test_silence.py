@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,3 +131,33 @@ def test_a_cell_that_is_run_twice_finishes_the_former_run_and_says_so_once(
 
 def test_a_program_may_open_two_runs_of_one_name(start: Start) -> None:
     assert [run.status for run in (start(), start())] == ["running", "running"]
+
+
+@pytest.mark.parametrize("errors", ["closed", "None"])
+@pytest.mark.parametrize("warnings", ["shown", "errors"])
+def test_a_program_without_standard_streams_and_without_a_working_folder_trains_on(
+    root: Path, tmp_path: Path, errors: str, warnings: str
+) -> None:
+    """As daemons do: what cannot be said stays counted."""
+    code = f"""
+        import os, sys
+        import rollbook
+        import warnings
+        warnings.simplefilter({"default" if warnings == "shown" else "error"!r})
+        os.mkdir("scratch")
+        os.chdir("scratch")
+        os.rmdir(os.getcwd())
+        if {errors == "closed"}:
+            sys.stdout.close(), sys.stderr.close()
+        else:
+            sys.stdout = sys.stderr = None
+        run = rollbook.init("project", "name", keeper="inline")
+        for i in range(10):
+            run.log({{"a": 1.0, "bad": object()}}, env_step=i)
+        run.finish()
+        os._exit(0 if run.bill()["drops"]["unloggable"] == 10 and run.book.row_count("metrics") == 10 else 7)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path)
+    assert done.returncode == 0
+    (book,) = rollbook.open(root)
+    assert (book.status, book.metrics(["a"]).num_rows) == ("finished", 10)

@@ -12,7 +12,7 @@ import os
 import sys
 import weakref
 
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def _finish_all(status: str) -> None:
         except Exception as err:
             if is_foreign(err):
                 raise
-            sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
+            with tolerating(Exception):  # it may be closed, or None
+                sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 
 
 def _at_exit() -> None:

@@ -237,7 +237,7 @@ def init(
                 "boot_id": liveness.identity().get("boot_id"),
                 "command": command_line([sys.executable, *sys.argv]),
                 "python": sys.version.split()[0],
-                "cwd": os.getcwd(),
+                "cwd": _working_folder(),
                 "rendezvous": rendezvous(),
             }
         )
@@ -499,6 +499,12 @@ def _plain_config(config: object) -> tuple[dict[str, object], list[str]]:
     from rollbook.capture.origin.config import plain
 
     return plain(config)
+
+
+def _working_folder() -> str:
+    with tolerating(OSError):  # a job's scratch folder may have been removed under it
+        return os.getcwd()
+    return ""
 
 
 def _fork_origin(origin: object) -> object:
