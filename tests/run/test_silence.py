@@ -58,6 +58,26 @@ def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
     assert causes <= set(json.loads((run.folder / "run.json").read_text())["drops"])  # where `show` looks
 
 
+def test_what_a_sink_does_not_show_is_a_remark_and_the_terminal_shows_what_it_can(start: Start) -> None:
+    """A histogram beside the default terminal warned of a drop, and made finish() raise under strict=True."""
+
+    class Numbers:
+        accepts = frozenset({float})
+
+        def open(self, run: Any) -> None: ...
+        def write(self, rows: Any) -> None: ...
+        def close(self) -> None: ...
+
+    filtered = {"name": "terminal", "filters": [["select", {"keys": "a"}]]}
+    run = start(strict=True, keeper="process", sinks=["terminal", filtered, Numbers()])
+    with pytest.warns(RollbookWarning, match="sink Numbers does not take values of kind Histogram") as warned:
+        run.log_histogram("h", [1.0, 2.0])
+        run.log({"a": 1.0})
+        run.finish()
+    assert len(warned) == 1
+    assert (run.bill()["drops"], run.bill()["remarks"]) == ({}, {"refused_Numbers": 1})
+
+
 def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
     run = start()
     run.log({"x": 1.0})

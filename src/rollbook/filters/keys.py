@@ -50,7 +50,7 @@ class Select(Filter):
         return (with_values(row, wanted),) if wanted else ()
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        if not row.keys:
+        if row.mark != "dump" or not row.keys:  # what a final mark names is how the run ended
             return (row,)
         wanted = tuple(key for key in row.keys if self._wants(key))
         # A dump of keys that are all kept out is no dump here: without keys it would mean all of them.
@@ -82,7 +82,7 @@ class _Renaming(Filter):
         return (with_values(row, values),)
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        return (with_keys(row, tuple(map(self._new, row.keys))),) if row.keys else (row,)
+        return (with_keys(row, tuple(map(self._new, row.keys))),) if row.mark == "dump" else (row,)
 
     def _new(self, key: str) -> str:
         raise TypeError(f"{type(self).__name__} does not say how it renames")

@@ -208,8 +208,10 @@ class Forwarder:
             self.newest = max(self.newest, sendable[-1].time)
         elif cursor == saved.cursor:
             return
-        if refused and not saved.refused:
-            self._say(f"refused:{self.name}", f"sink {self.name} does not take some kinds of values; they are left out")
+        if refused and not saved.refused and self._path is not None:  # a screen shows what it can
+            kinds = sorted({type(v).__name__ for row in rows for v in row.values.values()} - _names(sink.accepts))
+            words = f"sink {self.name} does not take values of kind {', '.join(kinds)}; they are left out there"
+            self._say(f"refused:{self.name}", f"{words}, and are in the book")
         saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
         if _can_go_back(sink):
             saved.position = dict(sink.position())
@@ -329,3 +331,7 @@ def _has_memory(sink: object) -> TypeGuard[Stateful]:
     from rollbook.protocols import Stateful
 
     return isinstance(sink, Stateful)
+
+
+def _names(kinds: frozenset[type]) -> set[str]:
+    return {kind.__name__ for kind in kinds}

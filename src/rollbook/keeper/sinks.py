@@ -48,6 +48,8 @@ class Sinks:
         this_attempt: bool = False,
         objects_apart: bool = False,
     ) -> None:
+        from rollbook.filters import Filter
+
         self._forwarders: list[Forwarder] = []
         self._threads: dict[str, _Thread] = {}
         self._unmade: dict[str, str] = {}
@@ -66,7 +68,10 @@ class Sinks:
                 say(f"sink:{unique}", words)
                 self._unmade[unique] = words
                 continue
-            screen = bool(getattr(sink, "is_live", False))
+            innermost = sink
+            while isinstance(innermost, Filter):
+                innermost = innermost.to
+            screen = bool(getattr(innermost, "is_live", False))
             forwarder = Forwarder(
                 run_folder,
                 sink,

@@ -186,7 +186,11 @@ def _local_sinks(run: Run, sinks: list[object]) -> object:
     from rollbook.keeper.local_sinks import LocalSinks
 
     def say(cause: str, words: str) -> None:  # a sink's own thread must not end by what a strict run raises
-        run.writer.bill.whole(lambda: run.count(cause.replace(":", "_"), message=words))
+        bill, cause = run.writer.bill, cause.replace(":", "_")
+        if cause.startswith("refused_"):  # the sink has said what it takes
+            bill.remark(cause, words)
+        else:
+            bill.whole(lambda: run.count(cause, message=words))
 
     return LocalSinks(run.folder, sinks, say)
 

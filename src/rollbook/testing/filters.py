@@ -31,6 +31,8 @@ def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:
     expected = [row.mark for row in rows if row.mark]
     if [row.mark for row in to.rows if row.mark] != expected or to.rows[-1].mark != "final":
         raise AssertionError(f"marks went in as {expected}, came out as {[row.mark for row in to.rows if row.mark]}")
+    if to.rows[-1].keys != rows[-1].keys:
+        raise AssertionError(f"the run ended as {rows[-1].keys}, which came out as {to.rows[-1].keys}")
 
 
 def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:

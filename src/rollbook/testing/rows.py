@@ -133,7 +133,7 @@ def row(seq: int, values: dict[str, Value], scope: str = "") -> Row:
 
 def final(seq: int) -> Row:
     """The last mark of a run."""
-    return Row(START + seq, {}, {}, "", "w1", 0, seq, 1, "final")
+    return Row(START + seq, {}, {}, "", "w1", 0, seq, 1, "final", ("killed",))
 
 
 def saved(sink: Sink) -> tuple[dict[str, int], object]:
