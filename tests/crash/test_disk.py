@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ import pytest
 
 import rollbook
 from journal_reading import read_rows
-from rollbook.errors import RollbookWarning
+from rollbook import manifest
+from rollbook.errors import RollbookWarning, RunError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
 
@@ -201,6 +203,18 @@ except RunError as err:
     assert "init('p', 'n')" in done.stdout
     assert "Read-only file system" in done.stdout
     assert "Choose another with dir=" in done.stdout
+
+
+def test_an_init_for_which_the_disk_is_too_full_leaves_no_half_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(manifest, "write", full)
+    with pytest.raises(RunError, match="cannot be written"):
+        rollbook.init("project", "name", dir=tmp_path, sinks=[], keeper="inline")
+    assert list((tmp_path / "project").iterdir()) == []
 
 
 @pytest.mark.parametrize("strict", [False, True])

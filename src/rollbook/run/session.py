@@ -271,11 +271,13 @@ def init(
                 "offsets": {},
             }
         )
+        is_new = False
         try:
             if former is None:
                 os.makedirs(place, exist_ok=True)
                 # of two processes that make one id at one moment, one fails here
                 os.mkdir(folder, 0o700 if _is_private(private) else 0o777)
+                is_new = True
             writer.open()
             manifest.write(folder, about)
             settle_place(folder, wanted_place)
@@ -291,6 +293,10 @@ def init(
         except OSError as err:
             if is_foreign(err):
                 raise
+            if is_new:  # half of a run would be called damaged for ever
+                import shutil
+
+                shutil.rmtree(folder, ignore_errors=True)
             raise RunError(
                 f"init({project!r}, {name!r}): the run's folder {folder} cannot be written: {err}. Choose another "
                 "with dir="
