@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Bill"]
+__all__ = ["Bill", "warn_caller"]
 
 
 _MOST_NAMES = 100
@@ -139,20 +139,24 @@ class Bill:
 
     def _warn(self, cause: str, message: str, is_last: bool) -> None:
         message = f"{self._who}: {message}" if self._who else message
-        try:
-            import warnings
+        more = "; further names of this cause are only counted" if is_last else ""
+        where = "" if self._who else " in run.bill()"
+        warn_caller(f"{message} [{cause}; said once, counted{where}{more}]")
 
-            more = "; further names of this cause are only counted" if is_last else ""
-            where = "" if self._who else " in run.bill()"
-            text = f"{message} [{cause}; said once, counted{where}{more}]"
-            warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
-        except Exception as err:  # a filter that turns warnings into errors must not reach the training loop
-            if is_foreign(err):
-                raise
-            import sys
 
-            with tolerating(Exception):  # it may be closed, or None
-                sys.stderr.write(f"rollbook: {message} [{cause}]\n")
+def warn_caller(text: str) -> None:
+    """A RollbookWarning at the first line outside rollbook; where warnings are errors, a line on stderr instead."""
+    try:
+        import warnings
+
+        warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
+    except Exception as err:  # a filter that turns warnings into errors must not reach the training loop
+        if is_foreign(err):
+            raise
+        import sys
+
+        with tolerating(Exception):  # it may be closed, or None
+            sys.stderr.write(f"rollbook: {text}\n")
 
 
 def _callers_level() -> int:

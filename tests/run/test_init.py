@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -446,9 +447,33 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
         return 0
 
     monkeypatch.setattr(files, "try_lock", watched)
-    monkeypatch.setattr("rollbook.run.session.last_time", last_time)
+    monkeypatch.setattr("rollbook.run.opening.last_time", last_time)
     continue_it()
     second.join(20.0)
     assert sorted(type(found).__name__ for found in results) == ["Run", "RunIsLive"]
     (run,) = [found for found in results if isinstance(found, rollbook.Run)]
     assert [entry["n"] for entry in run.book.attempts] == [1, 2]
+
+
+def test_what_init_says_names_the_line_that_called_it(tmp_path: Path) -> None:
+    with pytest.warns(RollbookWarning, match="looks like a secret") as hidden:
+        rollbook.init(
+            "p", "a", dir=tmp_path, config={"api_key": "k-123456", "lr": 0.1}, sinks=[], keeper="inline"
+        ).finish()
+    with pytest.warns(RollbookWarning, match="other values than before") as differs:
+        rollbook.init("p", "a", dir=tmp_path, config={"lr": 0.2}, resume="must", sinks=[], keeper="inline").finish()
+    assert {warning.filename for warning in [*hidden, *differs]} == {__file__}
+
+
+def test_where_warnings_are_errors_a_run_is_opened_nevertheless(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rollbook.init("p", "a", dir=tmp_path, config={"api_key": "k-123456"}, sinks=[], keeper="inline").finish()
+        run = rollbook.init("p", "a", dir=tmp_path, config={"lr": 0.2}, resume="must", sinks=[], keeper="inline")
+        run.finish()
+    said = capsys.readouterr().err
+    assert "looks like a secret" in said
+    assert "other values than before" in said
+    assert run.book.status == "finished"

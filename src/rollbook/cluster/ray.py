@@ -22,7 +22,7 @@ run; an actor that is restarted is a new writer of the same attempt. Ray itself 
 
 from __future__ import annotations
 
-from rollbook.run.session import unpickle_run
+from rollbook.run.attaching import unpickle_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 
-from rollbook.bill import Bill
+from rollbook.bill import Bill, warn_caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,20 +52,15 @@ def end_former(project: str, name: str) -> None:
     Runs inside of a `with` block end with it, and those of another process are not ours.
     """
     import os
-    import warnings
-
-    from rollbook.errors import RollbookWarning
 
     inner = _stack.get()
     for run in list(opened):
         same = (run.project, run.name) == (project, name) and run.writer.main and run.writer.pid == os.getpid()
         if same and run not in inner:
             run.finish()
-            warnings.warn(
+            warn_caller(
                 f"run {run.id} of {project}/{name} was still open; it was finished, because init() was called for the "
-                "name again. To go on with it, pass resume='must'",
-                RollbookWarning,
-                stacklevel=4,
+                "name again. To go on with it, pass resume='must'"
             )
 
 

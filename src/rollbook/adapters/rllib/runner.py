@@ -37,7 +37,7 @@ def join(address: Address) -> Run:
     Raises:
       RollbookError: the run's folder was on this host, and is gone.
     """
-    from rollbook.run.session import unpickle_run
+    from rollbook.run.attaching import unpickle_run
 
     folder, nonce, page, attempt = address
     run = unpickle_run(folder, nonce, page)

@@ -1,0 +1,154 @@
+"""Becoming a further writer of a run that exists: by `attach`, or where a run or a scope is unpickled."""
+
+from __future__ import annotations
+
+import copyreg
+import os
+
+from rollbook import manifest
+from rollbook.bill import Bill
+from rollbook.clocks import STANDARD
+from rollbook.errors import NotARun, RunNotFound, suggesting
+from rollbook.foreign import is_foreign
+from rollbook.journal import liveness
+from rollbook.journal.writer import Writer
+from rollbook.run.current import opened
+from rollbook.run.joining import own_rank
+from rollbook.run.run import Run
+from rollbook.run.scope import Scope
+from rollbook.run.start_and_finish import start
+from rollbook.run.whereabouts import whereabouts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["attach", "unpickle_run", "unpickle_scope"]
+
+
+@suggesting
+def attach(
+    id_or_path: str | os.PathLike[str], *, dir: str | os.PathLike[str] | None = None, strict: bool = False
+) -> Run:
+    """Become a further writer of a run that exists, from this process, on this host or another that sees its folder.
+
+    Args:
+      id_or_path: the run's folder, or its id.
+      dir: root of all runs, where an id is looked for. Default: $ROLLBOOK_DIR, or "runs".
+      strict: raise at once where rollbook would count and warn; for tests.
+    Raises:
+      RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
+    """
+    folder = _locate(os.fspath(id_or_path), dir)
+    about = manifest.read(folder, to_continue=True)
+    attempts = about["attempts"]
+    attempt = max((entry["n"] for entry in attempts), default=1)
+    writer = Writer(
+        folder,
+        attempt=attempt,
+        clocks=tuple(about.get("clocks") or STANDARD),
+        nonce=about.get("nonce", ""),
+        bill=Bill(strict),
+        rank=own_rank(),
+        whereabouts=whereabouts(),
+    )
+    return start(folder, about, writer, None, "process")
+
+
+def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
+    if os.path.isfile(os.path.join(id_or_path, "run.json")):
+        return os.path.abspath(id_or_path)
+    root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
+    folders = []
+    for project in os.scandir(root) if os.path.isdir(root) else ():
+        if project.is_dir():
+            folders += [e.path for e in os.scandir(project.path) if e.name.endswith(f"-{id_or_path}") and e.is_dir()]
+    if len(folders) == 1:
+        return folders[0]
+    if os.sep in id_or_path or os.path.exists(id_or_path):
+        manifest.read(id_or_path)  # raises and says what is there
+    raise RunNotFound(
+        f"attach({id_or_path!r}): {len(folders)} runs of that id under {root}. Pass the run's folder, or dir="
+    )
+
+
+def _pickled_run(run: Run) -> tuple[Any, ...]:
+    return unpickle_run, run.address()
+
+
+def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
+    folder, nonce, page = scope.run.address()
+    return unpickle_scope, (folder, nonce, scope.scope_name, scope._channel.at, page)
+
+
+def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = None) -> Run:
+    """A writer of the same run in this process; one per process, however often it is unpickled.
+
+    The nonce decides what is the same run. A host that does not see its folder keeps a part of it in its own root.
+
+    Args:
+      folder, nonce, page: what `Run.address` gave.
+    Raises:
+      NotARun: the run was opened on this host, and its folder is gone or another run's; or there is no `page`.
+    """
+    run: Run
+    for run in opened:
+        same = run.about.get("nonce") == nonce if nonce else str(run.folder) == folder
+        if same and run.writer.pid == os.getpid():
+            return run
+    about = manifest.look(folder)
+    if about and (not nonce or about.get("nonce") == nonce):
+        return attach(folder)
+    from rollbook.run.local_part import folder_here, home_is_here
+
+    if not page or home_is_here(page):
+        raise NotARun(
+            f"a run was handed to this process as {folder}, and that folder is gone or belongs to another run now"
+        )
+    try:
+        own, is_part = folder_here(folder, nonce, page)
+        run = attach(own)
+    except Exception as err:  # whatever is wrong on this host, the work that was sent to it goes on
+        if is_foreign(err):
+            raise
+        return _without_folder(folder, page, err)
+    if is_part:
+        _say_where_the_part_is(run, folder, page)
+    return run
+
+
+def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, object] | None = None) -> Scope:
+    """See `unpickle_run`."""
+    return unpickle_run(folder, nonce, page).open_scope(name, at or None)
+
+
+def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
+    remote = page.get("remote")
+    if remote:
+        return  # its keeper ships it, and who reads sees one run
+    run.count(
+        "local_part",
+        message=f"this host ({liveness.host_name()}) does not see the run's folder {folder}: what is logged here is "
+        f"kept as a part of the run in {run.folder}. Bring it home with: rollbook join {run.folder} RUN. Or give "
+        "init() a dir= that all hosts see, or remote=",
+    )
+
+
+def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run:
+    """A run that keeps nothing and says so: nothing here can be written to."""
+    about: Any = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
+    nowhere = os.path.join(os.devnull, "no-place")  # a path that nobody can make
+    writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(page.get("clocks") or STANDARD))
+    writer.bill.count(
+        "no_place",
+        message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor any place of its own "
+        f"to keep a part of the run in ({type(err).__name__}: {err}). What is logged here is counted and lost. Set "
+        "ROLLBOOK_DIR to a folder that can be written",
+    )
+    return start(nowhere, about, writer, None, "inline")
+
+
+# A run or a scope that is pickled becomes a further writer of the same run where it is unpickled.
+copyreg.pickle(Run, _pickled_run)
+copyreg.pickle(Scope, _pickled_scope)

@@ -1,0 +1,311 @@
+"""What `init` does with arguments that can be used: find the run to go on with, write its page, open its writer.
+
+A page is looked at and written under its lock: of two that continue a run at one moment, the second sees the first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from rollbook import manifest
+from rollbook.clocks import STANDARD, check_clock_names
+from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
+from rollbook.foreign import is_foreign, tolerating
+from rollbook.journal import liveness
+from rollbook.journal.writer import Writer
+from rollbook.run.arguments import check_total
+from rollbook.run.choosing_remote import check_place, place_to_go_on, settle_place
+from rollbook.run.joining import own_rank, rendezvous
+from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
+from rollbook.run.whereabouts import whereabouts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+    from rollbook.bill import Bill
+    from rollbook.shapes import RunJson
+
+__all__ = ["Wanted", "find_former", "open_life"]
+
+_UNSAID: Mapping[str, object] = {
+    "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
+}  # fmt: skip
+"""Fields that a caller gives, and what they are where nobody ever did; None in `Wanted.given` keeps the former one."""
+
+_OF_A_LIFE = (
+    *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems",
+)  # fmt: skip
+"""Fields of run.json that each life finds out for itself."""
+
+
+class Wanted:
+    """What `init` was asked for.
+
+    Args:
+      root: the absolute folder of all runs.
+      clocks: all clocks, the standard ones first.
+      total: as it was given; checked when the clocks of a run that is continued are known.
+      remote: where to ship the run; False for nowhere, None for where it was shipped before.
+      given: the fields of `_UNSAID`, as plain values.
+    """
+
+    __slots__ = ("clocks", "given", "name", "private", "project", "remote", "resume", "root", "run_id", "tags", "total")
+
+    def __init__(
+        self,
+        project: str,
+        name: str,
+        *,
+        run_id: str | None,
+        resume: str,
+        root: str,
+        clocks: tuple[str, ...],
+        total: Mapping[str, int] | None,
+        tags: Sequence[str],
+        private: bool,
+        remote: str | Literal[False] | None,
+        given: Mapping[str, object],
+    ) -> None:
+        self.project, self.name, self.run_id, self.resume, self.root = project, name, run_id, resume, root
+        self.clocks, self.total, self.tags, self.private = clocks, total, tags, private
+        self.remote, self.given = remote, given
+
+    @property
+    def place(self) -> str:
+        """The folder that the run's own stands in."""
+        return os.path.join(self.root, self.project)
+
+
+class _Life:
+    """A life of a run that is about to begin."""
+
+    __slots__ = ("about", "attempt", "clocks", "folder", "not_before", "remote")
+
+    def __init__(
+        self,
+        folder: str,
+        about: RunJson,
+        *,
+        attempt: int,
+        not_before: int,
+        clocks: tuple[str, ...],
+        remote: str | Literal[False] | None,
+    ) -> None:
+        self.folder, self.about, self.attempt, self.not_before = folder, about, attempt, not_before
+        self.clocks, self.remote = clocks, remote
+
+
+def find_former(wanted: Wanted) -> str | None:
+    """The folder of the run to go on with; None where a new one is to be made.
+
+    Raises:
+      NothingToResume: there is none, and there must be. RunExists: there is one, and there must not be.
+    """
+    place, run_id = wanted.place, wanted.run_id
+    if wanted.resume == "never" and run_id is None:
+        return None
+    former = find_to_resume(place, wanted.name, run_id)
+    if wanted.resume == "never" and former is not None:
+        state = "a living process writes it" if living_writers(former) else "it exists"
+        raise RunExists(
+            f"init(run_id={run_id!r}): run {run_id!r} cannot be made anew in {place}: {state}. Continue it with "
+            "resume='allow', join it with attach(), or choose another id"
+        )
+    if wanted.resume == "must" and former is None:
+        raise NothingToResume(
+            f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} in {place}. "
+            "Begin it with resume='allow'"
+        )
+    return former
+
+
+def open_life(wanted: Wanted, former: str | None, bill: Bill) -> tuple[Writer, RunJson, list[str]]:
+    """Begin a run, or go on with one: (its writer, open; its page, written; what differs from the life before).
+
+    Args:
+      former: the folder of the run to go on with.
+      bill: what the run counts.
+    Raises:
+      RunIsLive: the run to continue is being written. RunExists: another process has made it meanwhile.
+      NotARun, NewerFormat: the run to continue cannot be read. RunError: the folder cannot be written.
+      PlaceError: the place to ship it to cannot be used.
+    """
+    begun = time.time()
+    with manifest.ManifestLock(former):
+        life = _first_life(wanted, begun, bill) if former is None else _next_life(wanted, former, bill)
+        about = life.about
+        before: dict[str, Any] = {"config": about.get("config", {}), "seed": about.get("seed")}
+        _describe(life, wanted)
+        writer = Writer(
+            life.folder,
+            attempt=life.attempt,
+            clocks=life.clocks,
+            main=True,
+            nonce=about["nonce"],
+            bill=bill,
+            rank=own_rank(),
+            not_before=life.not_before,
+            whereabouts=whereabouts(),
+        )
+        _add_attempt(life, begun, writer.id)
+        _write_down(life, writer, wanted, is_new=former is None)
+    if former is None:
+        return writer, about, []
+    differs = manifest.differences(before, {"config": about["config"], "seed": about["seed"]})
+    about["summary"] = _summary_of(former)
+    return writer, about, differs
+
+
+def _first_life(wanted: Wanted, begun: float, bill: Bill) -> _Life:
+    from rollbook._version import __version__
+
+    identity = wanted.run_id or manifest.new_id()
+    folder = os.path.join(wanted.place, f"{wanted.name}-{identity}")
+    about: RunJson = {
+        "format": manifest.FORMAT,
+        "rollbook": __version__,
+        "id": identity,
+        "project": wanted.project,
+        "name": wanted.name,
+        "nonce": os.urandom(8).hex(),
+        "created": begun,
+        "summary": {},
+        "attempts": [],
+    }
+    if wanted.remote:
+        run = f"{wanted.project}/{os.path.basename(folder)}"
+        check_place(wanted.remote, run, about["nonce"], None, False, bill)
+    return _Life(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote)
+
+
+def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
+    about = manifest.read(former, to_continue=True)
+    living = living_writers(former)
+    takes_over = wanted.resume == "takeover"
+    if living and not takes_over:
+        who = living[0]
+        raise RunIsLive(
+            f"init({wanted.project!r}, {wanted.name!r}, resume={wanted.resume!r}): run {about['id']} is being written "
+            f"by process {who.get('pid')} on {who.get('host')}. Wait for it, join it with attach(), or use "
+            "resume='takeover'"
+        )
+    if living:
+        fence(former, living)
+    attempt = max((entry["n"] for entry in about["attempts"]), default=0) + 1
+    not_before = last_time(former, about)
+    clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
+    remote = place_to_go_on(wanted.remote, about)
+    if remote:
+        run = f"{wanted.project}/{os.path.basename(former)}"
+        check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
+    manifest.close_origin(about)
+    fields: Any = about
+    for name in _OF_A_LIFE:  # `close_origin` has kept them with the life before
+        fields.pop(name, None)
+    return _Life(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote)
+
+
+def _describe(life: _Life, wanted: Wanted) -> None:
+    """Write into the page of a run what this life was asked for and where it is."""
+    from rollbook.capture.origin.provenance import command_line
+
+    about: Any = life.about
+    own = liveness.identity()
+    for name, unsaid in _UNSAID.items():
+        given = wanted.given[name]
+        about[name] = given if given is not None else about.get(name, unsaid)
+    about.update(
+        {
+            "status": "running",
+            "ended": None,
+            "tags": list(dict.fromkeys([*about.get("tags", ()), *wanted.tags])),
+            "total": check_total(wanted.total, life.clocks) or about.get("total", {}),
+            "clocks": list(life.clocks),
+            "host": own.get("host"),
+            "boot_id": own.get("boot_id"),
+            "command": command_line([sys.executable, *sys.argv]),
+            "python": sys.version.split()[0],
+            "cwd": _working_folder(),
+            "rendezvous": rendezvous(),
+        }
+    )
+    about.pop("remote", None)
+    if life.remote:
+        about["remote"] = life.remote
+    if about["total"] and "x" not in about:
+        about["x"] = next(iter(about["total"]))
+
+
+def _working_folder() -> str:
+    with tolerating(OSError):  # a job's scratch folder may have been removed under it
+        return os.getcwd()
+    return ""
+
+
+def _add_attempt(life: _Life, begun: float, writer: str) -> None:
+    parent = life.attempt - 1 if life.attempt > 1 else None
+    life.about["attempts"].append(
+        {
+            "n": life.attempt,
+            "parent": parent,
+            "cut": {"time": max(time.time_ns(), life.not_before), "writers": {}} if parent else None,
+            "started": begun,
+            "ended": None,
+            "status": "running",
+            "writer": writer,
+            "host": life.about["host"],
+            "offsets": {},
+        }
+    )
+
+
+def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) -> None:
+    """Make the folder of a new run, and in it the writer's and the page."""
+    made = False
+    try:
+        if is_new:
+            os.makedirs(wanted.place, exist_ok=True)
+            # of two processes that make one id at one moment, one fails here
+            os.mkdir(life.folder, 0o700 if wanted.private else 0o777)
+            made = True
+        writer.open()
+        manifest.write(life.folder, life.about)
+        settle_place(life.folder, life.remote)
+    except FileExistsError as raised:
+        if is_foreign(raised):
+            raise
+        state = (
+            "was made by another process this moment. Join it with attach()"
+            if os.path.exists(os.path.join(life.folder, "run.json"))
+            else f"is there and has no run.json. Try rollbook repair {life.folder}, or choose another id"
+        )
+        raise RunExists(f"init(run_id={wanted.run_id!r}): {life.folder} {state}") from None
+    except OSError as err:
+        if is_foreign(err):
+            raise
+        if made:  # half of a run would be called damaged for ever
+            import shutil
+
+            shutil.rmtree(life.folder, ignore_errors=True)
+        raise RunError(
+            f"init({wanted.project!r}, {life.about['name']!r}): the run's folder {life.folder} cannot be written: "
+            f"{err}. Choose another with dir="
+        ) from err
+
+
+def _summary_of(folder: str) -> dict[str, object]:
+    """The last words of the lives before, also those that run.json had no time to take up."""
+    fields = manifest.look(folder)
+    lives = fields["attempts"][:-1]
+    if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
+        return dict(fields["summary"])
+    from rollbook.book.book import Book
+    from rollbook.book.summary import summary_of
+
+    with tolerating(Exception):  # a damaged book must not keep the run from going on
+        return summary_of(Book(folder))
+    return dict(fields["summary"])
