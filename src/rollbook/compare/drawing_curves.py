@@ -95,17 +95,17 @@ def refined_curves(
             crashed=[name for name, line in runs.items() if line.crashed],
             **alignment,
         )
-        ready.append((label, aligned, _units(aligned, runs, tasks)))
+        units, curves_UTP = _units(aligned, runs, tasks)
+        ready.append((label, aligned, units, curves_UTP, _extremes(curves_UTP, aligned)))
     x_P = np.asarray(grid, dtype=np.float64)
     for draws in stages:
         rough, made = draws != stages[-1], []
-        for label, aligned, (units, curves_UTP) in ready:
+        for label, aligned, units, curves_UTP, (low, high) in ready:
             rng = np.random.default_rng([seed, *label.encode("utf-8", "surrogatepass")])
             band = stats.band(curves_UTP, statistic, rng=rng, level=level, draws=draws)
             if whole_curve:
                 band = _whole(band, curves_UTP, level)
             band = replace(band, preliminary=rough and band.draws > 0)
-            low, high = _extremes(curves_UTP, aligned)
             paths = {name: line.path for name, line in lines[label].items()}
             made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
         yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)

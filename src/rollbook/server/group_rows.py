@@ -10,14 +10,12 @@ import numpy as np
 from rollbook.array_types import NDArray
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
-from rollbook.server.kept_rows import WORTH_KEEPING, keep, kept
+from rollbook.server.kept_rows import WORTH_KEEPING, Rows, keep, kept
+from rollbook.server.row_helpers import RowHelpers, rows_in
 from rollbook.server.series import axis_name, started
 from rollbook.server.shared_state import Hall
 
-__all__ = ["ROWS_A_RUN", "RowsOfRun", "rows_of_runs"]
-
-ROWS_A_RUN = 5_000
-"""Runs of four times so many rows are taken as they are, longer ones as the means of so many stretches."""
+__all__ = ["RowsOfRun", "rows_of_runs"]
 
 
 class RowsOfRun(NamedTuple):
@@ -66,6 +64,7 @@ def rows_of_runs(
         for folder, of_run in known.items():
             _remember(hall, folder, key, x, stamps[folder], RowsOfRun(*of_run))
         new = [row for row in new if row.folder not in known]
+        _read_together(hall, new, together, x, stamps)
     for row in rows:
         rows_of_run = _rows_of(hall, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
@@ -78,6 +77,31 @@ def rows_of_runs(
         done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
         keep(hall.catalogue.roots, key, x, stamps, done)
     return read
+
+
+def _read_together(
+    hall: Hall, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
+) -> None:
+    """Read and remember the rows of many runs, by several processes where they are very many."""
+    of_folder = {row.folder: row for row in new}
+    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x)
+    try:
+        for folder in helpers.mine:
+            _rows_of(hall, of_folder[folder], keys, x, stamps[folder])
+        for (folder, key), rows in helpers.answers().items():
+            _take(hall, of_folder[folder], key, x, stamps[folder], rows)
+    finally:
+        helpers.close()
+
+
+def _take(hall: Hall, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> RowsOfRun:
+    """Remember the rows of a run as it was read."""
+    axis, places, values = rows
+    if x == "relative" and len(places):
+        places = places - started(row)
+    rows_of_run = RowsOfRun(axis_name(x, axis) if axis else "", places, values)
+    _remember(hall, row.folder, key, x, stamp, rows_of_run)
+    return rows_of_run
 
 
 def _remember(hall: Hall, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun) -> None:
@@ -94,15 +118,8 @@ def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp:
         return rows_of_run
     try:
         with hall.book(row) as book:
-            axis = "time" if x == "relative" else x
-            read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=4 * ROWS_A_RUN)
+            read = rows_in(book, keys, "time" if x == "relative" else x)
     except (RollbookError, OSError):
         return _NOTHING
-    shift = started(row) if x == "relative" else 0.0
-    of_key = dict.fromkeys(keys, _NOTHING)
-    for key in keys:
-        if (series := read.get(key)) is not None:
-            places = series.x - shift if shift else series.x
-            of_key[key] = RowsOfRun(axis_name(x, series.axis), places, series.mean)
-        _remember(hall, row.folder, key, x, stamp, of_key[key])
+    of_key = {key: _take(hall, row, key, x, stamp, rows) for key, rows in read.items()}
     return of_key[keys[0]]

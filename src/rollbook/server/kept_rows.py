@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from rollbook.array_types import NDArray
 from rollbook.files import remove, replacing, user_cache
 
-__all__ = ["WORTH_KEEPING", "keep", "kept"]
+__all__ = ["WORTH_KEEPING", "Rows", "keep", "kept", "packed", "unpacked"]
 
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
@@ -40,23 +40,13 @@ class _Place(msgspec.Struct, array_like=True):
 
 def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
     """Keep the rows of runs, by folder; nothing where they are too many."""
-    places: dict[str, _Place] = {}
-    parts: list[bytes] = []
-    start = 0
-    for folder, (axis, xs, ys) in rows.items():
-        if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
-            continue
-        places[folder] = _Place(_word(stamps[folder]), axis, xs.dtype.kind, start, len(xs))
-        parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
-        start += 16 * len(xs)
-    if start > _MOST_BYTES:
+    if sum(16 * len(xs) for _, xs, _ in rows.values()) > _MOST_BYTES:
         return
-    header = msgspec.json.encode(places)
     path = _path(roots, key, x)
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with replacing(path) as beside, open(beside, "wb") as file:
-            file.writelines([len(header).to_bytes(8, "little"), header, *parts])
+            file.writelines(packed(rows, {folder: _word(stamps[folder]) for folder in rows}))
         _remove_old(os.path.dirname(path))
 
 
@@ -65,20 +55,41 @@ def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
     try:
         with open(_path(roots, key, x), "rb") as file:
             content = file.read(_MOST_BYTES + (32 << 20))
-        size = int.from_bytes(content[:8], "little")
-        places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])
-    except (OSError, msgspec.MsgspecError):
+    except OSError:
         return {}
-    rows: dict[str, Rows] = {}
-    for folder, place in places.items():
-        if folder not in stamps or place.stamp != _word(stamps[folder]) or place.kind not in _KINDS:
+    return {
+        folder: rows for folder, stamp, rows in unpacked(content) if folder in stamps and stamp == _word(stamps[folder])
+    }
+
+
+def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
+    """Rows by name as bytes, each with a word of `stamps` beside it ("" where there is none)."""
+    places: dict[str, _Place] = {}
+    parts: list[bytes] = []
+    start = 0
+    for name, (axis, xs, ys) in rows.items():
+        if xs.dtype.kind not in _KINDS or xs.dtype.itemsize != 8:
             continue
+        places[name] = _Place(stamps.get(name, ""), axis, xs.dtype.kind, start, len(xs))
+        parts += [xs.astype(_KINDS[xs.dtype.kind], copy=False).tobytes(), ys.astype("<f8", copy=False).tobytes()]
+        start += 16 * len(xs)
+    header = msgspec.json.encode(places)
+    return [len(header).to_bytes(8, "little"), header, *parts]
+
+
+def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
+    """(name, stamp, rows) of what was packed, without what was cut off; arrays over the same bytes."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])
+    except msgspec.MsgspecError:
+        return
+    for name, place in places.items():
         at = 8 + size + place.start
-        if place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):  # cut off: read the run instead
+        if place.kind not in _KINDS or place.rows < 0 or place.start < 0 or at + 16 * place.rows > len(content):
             continue
         xs = np.frombuffer(content, _KINDS[place.kind], place.rows, at)
-        rows[folder] = (place.axis, xs, np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows))
-    return rows
+        yield name, place.stamp, (place.axis, xs, np.frombuffer(content, "<f8", place.rows, at + 8 * place.rows))
 
 
 def _word(stamp: object) -> str:

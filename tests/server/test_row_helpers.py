@@ -1,0 +1,92 @@
+"""Rows of a thousand runs, read by several processes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from page_server import client_of, record
+from rollbook.server import row_helpers
+from rollbook.server.frames import unpack
+
+
+def curves(root: Path, runs: list[str], x: str | None) -> tuple[list[dict[str, Any]], list[dict[str, bytes]]]:
+    """What a new server says of two keys of one group."""
+    with client_of(root) as client:
+        groups = [{"name": "all", "runs": runs}]
+        ask: dict[str, Any] = {"groups": groups, "keys": ["train/return", "odd/key"], "x": x, "points": 50}
+        frames = unpack(client.post("/api/curves", json=ask).content)
+        entries = [entry for header, _ in frames for entry in header["entries"]]
+        return entries, [
+            {name: v.tobytes() for name, v in arrays.items()} for _, many in frames for arrays in many.values()
+        ]
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Eight runs: one without the key, one that cannot be read, one with an axis of its own."""
+    monkeypatch.setattr("rollbook.server.group_rows.WORTH_KEEPING", 3)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "runs"
+    names = [record(root, "ppo", seed, 1e-3, rows=40) for seed in range(5)]
+    for key, clock in (("odd/key", "env_step"), ("train/return", "epoch")):
+        with rollbook.init("cartpole", "odd", dir=root, sinks=[], keeper="inline") as run:
+            for step in range(30):
+                run.log({key: step / 7}, **{clock: step})
+        names.append(run.id)
+    broken = record(root, "ppo", 9, 1e-3, rows=40)
+    folder = next(path.parent for path in root.rglob("run.json") if broken in path.read_text())
+    for part in folder.rglob("data/metrics/*/*.parquet"):
+        part.write_bytes(b"PAR1 nothing of ours PAR1")
+    return [*names, broken]
+
+
+@pytest.mark.parametrize("x", [None, "env_step", "relative"])
+def test_helpers_read_what_one_process_reads(
+    tmp_path: Path, runs: list[str], x: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 0)
+    alone = curves(tmp_path / "runs", runs, x)
+    for kept in (tmp_path / "cache").rglob("*.rows"):
+        kept.unlink()
+    monkeypatch.setattr(row_helpers, "_START", 0)
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 3)
+    answered: list[int] = []
+    answers = row_helpers.RowHelpers.answers
+
+    def counted(self: row_helpers.RowHelpers) -> dict[tuple[str, str], row_helpers.Rows]:
+        rows = answers(self)
+        answered.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(row_helpers.RowHelpers, "answers", counted)
+    assert curves(tmp_path / "runs", runs, x) == alone
+    assert answered[0] >= 5, "helpers did read"
+
+
+def test_a_helper_that_is_killed_costs_time_and_no_row(
+    tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 0)
+    alone = curves(tmp_path / "runs", runs, "env_step")
+    for kept in (tmp_path / "cache").rglob("*.rows"):
+        kept.unlink()
+    monkeypatch.setattr(row_helpers, "_START", 0)
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 2)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def killed(*args: Any, **more: Any) -> subprocess.Popen[bytes]:
+        helper = popen(*args, **more)
+        helper.kill()
+        started.append(helper)
+        return helper
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(row_helpers.subprocess, "Popen", killed)
+    assert curves(tmp_path / "runs", runs, "env_step") == alone
+    assert len(started) >= 2
+    assert all(helper.returncode for helper in started)
