@@ -118,7 +118,29 @@ def test_what_was_logged_is_synced_before_it_is_called_durable(make_run: Any, mo
     assert events == []  # nothing new: nothing written
     log({"i": 20.0})
     durable.step([writer], alive=True, alone=True)
-    assert events == ["sync", "durable.json", "heartbeat"]  # the other file has not changed
+    assert events == ["sync", "durable.json"]  # the other file has not changed; the heartbeat was touched
+
+
+def test_each_look_that_finds_rows_touches_the_heartbeat_and_other_places_find_in_it_how_far_they_are(
+    make_run: Any, clock: Any
+) -> None:
+    run = make_run()
+    beat = run.folder / "data" / "keeper" / "heartbeat"
+    durable, writer, log = Durable(str(run.folder), clock), known(run), run.log()
+    said = []
+    for seconds, alone in ((0, True), (1, True), (1, True), (1, False), (1, True), (60, True)):
+        clock.now += seconds
+        log({"i": 1.0})
+        if beat.exists():
+            os.utime(beat, (1.0, 1.0))
+        durable.step([writer], alive=True, alone=alone)
+        assert beat.stat().st_mtime > 1.0
+        said.append(run.keeper_file("heartbeat")[run.writer.id]["0"])
+    assert said == [1, 1, 1, 4, 4, 6]
+    beat.unlink()  # a person tidied up
+    log({"i": 1.0})
+    durable.step([writer], alive=True, alone=True)
+    assert run.keeper_file("heartbeat") == {run.writer.id: {"0": 7}}
 
 
 def test_a_disk_that_cannot_sync_makes_nothing_durable(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

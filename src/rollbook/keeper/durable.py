@@ -11,7 +11,7 @@ import os
 import sys
 
 from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign
+from rollbook.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import boot_id, host_name
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writer_progress import Positions
@@ -28,6 +28,8 @@ __all__ = ["Durable"]
 
 _HEARTBEAT_SECONDS = 15.0
 """How often the heartbeat is renewed while a writer lives but logs nothing; readers call a run stale after 60 s."""
+_TOLD_SECONDS = 60.0
+"""How often it also says how far the writers are where no keeper of another place looks: that is for people alone."""
 
 
 class Durable:
@@ -52,6 +54,7 @@ class Durable:
         self._positions: dict[str, Positions] = {}
         self._beat_at = self._own_at = -1e9
         self._published: dict[str, dict[str, int]] = {}
+        self._told_at, self._told = -1e9, frozenset[str]()  # when the heartbeat was replaced, and whom it names
         self.lanes: dict[str, dict[str, int]] = {}
         self.marks: dict[str, dict[str, int]] = {}
         self.held_back = self._is_of_former_boot()
@@ -103,8 +106,7 @@ class Durable:
             self._publish(self._durable_path, {"boot_id": self._boot, "marks": self.marks}, "marks", alone)
             self._published = {writer: dict(lanes) for writer, lanes in self.marks.items()}
         if changed or due:
-            self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
-            self._beat_at = self._clock()
+            self._beat(alone)
         return changed
 
     def quiet(self, own: str) -> bool:
@@ -117,12 +119,13 @@ class Durable:
         for positions in self._positions.values():
             positions.let_go()
 
-    def waiting(self, writers: Iterable[KnownWriter]) -> list[tuple[str, int]]:
-        """(path, bytes) of the journal files that can be sealed: their writers have left them, or have gone."""
+    def waiting(self, writers: Iterable[KnownWriter], own: str = "") -> list[tuple[str, int]]:
+        """(path, bytes) of the journal files that can be sealed: their writers have left them, or have gone. `own`, the
+        keeper's own writer, has not."""
         waiting: list[tuple[str, int]] = []
         for writer in writers:
             positions = self._positions.get(writer.id)
-            gone = writer.closed or writer.dead
+            gone = writer.id != own and (writer.closed or writer.dead)
             for file in positions.files.values() if positions is not None else ():
                 if file.left or (gone and file.last):
                     waiting.append((file.path, file.size))
@@ -168,6 +171,17 @@ class Durable:
                     raise
                 return False
         return True
+
+    def _beat(self, alone: bool) -> None:
+        """Say that rows arrive. Who waits for that looks at the file's time: touching it costs a tenth of replacing it.
+        Up to where they came stands in it for keepers of other places."""
+        self._beat_at = now = self._clock()
+        if alone and now - self._told_at < _TOLD_SECONDS and self.lanes.keys() == self._told:
+            with tolerating(OSError):
+                os.utime(self._heartbeat_path)
+                return
+        self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
+        self._told_at, self._told = now, frozenset(self.lanes)
 
     def _publish(self, path: str, data: dict[str, Any], inside: str, alone: bool) -> None:
         if not alone:

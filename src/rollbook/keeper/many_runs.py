@@ -39,8 +39,8 @@ _SHARE, _LONGEST_STRETCH = 0.04, 5.0
 """Of one core, beyond which runs are looked at more rarely than each second, and how much more rarely at most."""
 _GRID_SECONDS = 0.1
 """Runs that are due within such a time are stepped one after the other: waking up costs more than a look."""
-_FEED_STRETCHES = 3
-"""Where runs are looked at more rarely, sinks get rows at every third look."""
+_FEED_STRETCHES = 4
+"""Where runs are looked at more rarely, sinks get rows at every fourth look."""
 _SAMPLE_SECONDS = 0.5
 """What was read of the machine is good so long for all runs."""
 

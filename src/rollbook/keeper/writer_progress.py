@@ -13,6 +13,7 @@ import time
 from rollbook.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name, pread
+from rollbook.keeper.writers import GRAIN_NS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ _HEAD = 48
 _FRAMES_CHUNK = 1 << 16
 _NEXT_BYTES = 1 << 14
 """What is looked at in one go: all that comes between two looks at ordinary rates."""
-_GRAIN_NS = 100_000_000
-"""A folder that changed so lately may change again without telling."""
 
 
 class JournalFile:
@@ -218,7 +217,7 @@ class Positions:
             if is_foreign(raised):
                 raise
             changed, names = -1, []
-        self._listed, self._is_settled = changed, time.time_ns() - changed > _GRAIN_NS
+        self._listed, self._is_settled = changed, time.time_ns() - changed > GRAIN_NS
         self.let_go()
         present = set()
         for name in names:

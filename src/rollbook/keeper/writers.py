@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from rollbook.files import read_json
 from rollbook.foreign import is_foreign
@@ -12,7 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["KnownWriter", "Writers"]
+__all__ = ["GRAIN_NS", "KnownWriter", "Writers"]
+
+GRAIN_NS = 100_000_000
+"""A folder that changed so lately may change again without telling."""
 
 _SILENT_SECONDS = 60.0
 """A writer that cannot be judged and showed no sign for so long is taken for gone (and for back, when it shows one)."""
@@ -107,7 +111,7 @@ class Writers:
         self._clock = clock
         self._known: dict[str, KnownWriter] = {}
         self._own: set[str] = set()
-        self._listed = -1
+        self._listed, self._is_settled = -1, False
 
     def same(self) -> bool:
         """Whether the journal's folder did not change since the last look: no writer came, none went."""
@@ -119,12 +123,15 @@ class Writers:
     def look(self) -> None:
         """Find new writers, forget those whose folder has gone, and see the signs of those elsewhere."""
         try:
-            self._listed = os.stat(self._journal).st_mtime_ns
+            changed = os.stat(self._journal).st_mtime_ns  # before: what comes meanwhile is seen next time
+            if changed == self._listed and self._is_settled:
+                return
             names = set(os.listdir(self._journal))
+            self._listed = changed
         except OSError as raised:
             if is_foreign(raised):
                 raise
-            names = set()
+            self._listed, changed, names = -1, 0, set()
         for name in self._known.keys() - names:
             self._known.pop(name).let_go()
         for name in names - self._known.keys():
@@ -132,6 +139,7 @@ class Writers:
             about = read_json(os.path.join(folder, "writer.json"))
             if about:  # else it is being made, or is no writer
                 self._known[name] = KnownWriter(name, folder, about, self._clock())
+        self._is_settled = self._known.keys() == names and time.time_ns() - changed > GRAIN_NS
 
     def disregard(self, id: str) -> None:
         """This writer is the keeper's own: it is sealed and forwarded like any other, but keeps nobody working."""
