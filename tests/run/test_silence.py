@@ -76,6 +76,20 @@ def test_what_a_sink_does_not_show_is_a_remark_and_the_terminal_shows_what_it_ca
     assert (run.bill()["drops"], run.bill()["remarks"]) == ({}, {"refused_Numbers": 1})
 
 
+def test_a_sink_that_fails_at_the_very_end_stands_in_the_runs_page_too(start: Start) -> None:
+    class Fails(Memory):
+        def write(self, rows: Any) -> None:
+            if run.writer.closed:
+                raise ConnectionError("the server is away")
+
+    run = start(sinks=[Fails()], keeper="process")
+    run.log({"x": 1.0}, env_step=1)
+    with pytest.warns(RollbookWarning, match="the server is away"):
+        run.finish()
+    assert run.bill()["drops"].keys() == {"sink_Fails"}
+    assert json.loads((run.folder / "run.json").read_text())["drops"] == run.bill()["drops"]
+
+
 def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
     run = start()
     run.log({"x": 1.0})

@@ -113,7 +113,8 @@ def end(run: Run, status: str) -> None:
         run.writer.failed("seal", err)
     run.hear_of_sinks()
     _say_what_waits(run)
-    if run.page_due:
+    bill = run.writer.bill  # what a sink's own thread has just counted is told as well
+    if run.page_due or (run.about.get("drops"), run.about.get("remarks", {})) != (bill.counts, bill.remarks):
         run.write_about()
     ending.forget(run)
 
