@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from rollbook.keeper import child, launch
-from rollbook.run import start_and_finish, ticker
+from rollbook.run import current, start_and_finish, ticker
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
@@ -21,9 +21,11 @@ try:
 except ImportError:  # the environments of the frameworks run some of these tests without it
     pass
 else:
-    # A busy machine makes nothing red: how long an example takes says nothing about whether it is right.
-    hypothesis.settings.register_profile("rollbook", deadline=None, max_examples=25)
-    hypothesis.settings.register_profile("long", deadline=None, max_examples=300)  # make test-long
+    # A busy machine makes nothing red: how long an example takes says nothing about whether it is right. Nor does luck:
+    # the same code is asked the same. New examples are looked for by `make test-long ARGS="--hypothesis-profile new"`.
+    hypothesis.settings.register_profile("rollbook", deadline=None, max_examples=25, derandomize=True)
+    hypothesis.settings.register_profile("long", deadline=None, max_examples=300, derandomize=True)  # make test-long
+    hypothesis.settings.register_profile("new", deadline=None, max_examples=2000)
     hypothesis.settings.load_profile("rollbook")
 
 
@@ -51,6 +53,18 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
 def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test a sealing child is the process that it is outside of tests."""
     monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _what_a_test_leaves_open_is_nothing_to_the_next_one() -> Iterator[None]:
+    """Neither a run that was not finished, nor what it told its child processes: tests come in any order."""
+    told = {name: os.environ.pop(name) for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID") if name in os.environ}
+    before = current.opened.copy()
+    yield
+    current.opened[:] = before
+    for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID"):
+        os.environ.pop(name, None)
+    os.environ.update(told)
 
 
 @pytest.fixture(autouse=True, scope="session")

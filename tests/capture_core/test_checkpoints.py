@@ -20,6 +20,7 @@ import pytest
 from rollbook.capture.checkpoints import container, random_states
 from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints, load
 from rollbook.errors import BadInput, Damaged, LoggingFailed
+from waiting import pause
 
 STATE = {"w": np.arange(3.0), "step": 7}
 
@@ -431,7 +432,7 @@ def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) ->
         last = 0
         for _ in range(rng.randrange(3, 12)):
             last = int(child.stdout.readline())
-        time.sleep(rng.random() * 0.01)  # somewhere within the next save
+        pause(rng.random() * 0.01)  # somewhere within the next save
         child.kill()
         child.wait()
         last = max([last, *map(int, child.stdout.read().split())])

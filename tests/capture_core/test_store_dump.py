@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rollbook.capture import store_dump
 from rollbook.capture.store_dump import Store
 from rollbook.describe import Blocks, Pile
+from waiting import PATIENCE
 
 
 def test_a_dump_gives_mean_population_std_median_and_n() -> None:
@@ -235,12 +236,12 @@ def test_a_forked_child_starts_empty_and_is_not_stuck_behind_its_parents_thread(
         turn = store._turns.take()
         assert turn is not None
         held.set()
-        release.wait(20)
+        release.wait(PATIENCE)
         store._turns.give(turn)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert held.wait(10)
+    assert held.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         try:

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from rollbook.capture.timers import Timers
+from waiting import PATIENCE
 
 
 class Clock:
@@ -164,11 +165,11 @@ def test_threads_nest_apart_and_their_totals_add_up(rows: list) -> None:
     def outer() -> None:
         with timers.timer("outer"):
             inside.set()
-            assert leave.wait(10)
+            assert leave.wait(PATIENCE)
 
     thread = threading.Thread(target=outer)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(PATIENCE)
     with timers.timer("mine"):
         pass
     leave.set()

@@ -13,6 +13,7 @@ import pytest
 
 import rollbook
 from rollbook.journal.liveness import HOST_VARIABLE
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def on_host(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         own = {**os.environ, HOST_VARIABLE: host, **environment}
         own.pop("ROLLBOOK_RUN_ID", None)
         command = [sys.executable, "-c", script, *map(str, arguments)]
-        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return done
 

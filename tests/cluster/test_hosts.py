@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -77,7 +76,6 @@ def test_what_was_measured_of_a_hosts_clock_is_taken_off_where_rows_are_placed_b
     run = start()
     run.log({"loss": 1.0}, env_step=1)
     on_host("node-1", EVALUATES, run.folder)
-    time.sleep(0.01)
     run.log({"loss": 2.0}, env_step=2)
     (other,) = [w for w in list_writers(run.folder) if not w.main]
     page = os.path.join(other.folder, "writer.json")

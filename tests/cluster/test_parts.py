@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rollbook.cli.app import app
 from rollbook.cluster.ray import Address, address
 from rollbook.errors import BadInput, NotARun, RunIsLive
 from rollbook.repair.joining import join
+from waiting import PATIENCE, until
 
 Start = Callable[..., rollbook.Run]
 OnHost = Callable[..., subprocess.CompletedProcess[str]]
@@ -162,14 +162,12 @@ def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None
     run.log({"loss": 1.0}, env_step=1)
     script = "import os, sys, rollbook; rollbook.attach(sys.argv[1]).log({'x': 1.0}); os._exit(9)"
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", script, str(run.folder)], check=False, timeout=60)
+        subprocess.run([sys.executable, "-c", script, str(run.folder)], check=False, timeout=PATIENCE)
     run.finish()
     assert run.book.status == "finished"
     assert sorted(writer["state"] for writer in run.book.writers) == ["closed", "died", "died"]
-    until = time.monotonic() + 30
-    while (row := rollbook.open(run.folder.parent).rows()[0])["writers_died"] < 2 and time.monotonic() < until:
-        time.sleep(0.05)  # its keeper is about to say so
-    assert (row["status"], row["writers_died"]) == ("finished", 2)
+    until(lambda: rollbook.open(run.folder.parent).rows()[0]["writers_died"] == 2)  # its keeper is about to say so
+    assert rollbook.open(run.folder.parent).rows()[0]["status"] == "finished"
     listed = CliRunner().invoke(app, ["ls", str(run.folder.parent)])
     assert "finished, 2 died" in listed.output
     shown: dict[str, Any] = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).output)

@@ -12,6 +12,7 @@ import pytest
 import rollbook
 from rollbook.book.book import Book
 from rollbook.journal.liveness import HOST_VARIABLE
+from waiting import PATIENCE
 
 RANK = """
 import rollbook
@@ -43,7 +44,7 @@ def test_ranks_on_several_hosts_write_one_run_and_keep_where_they_were(
         )
     folders = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
     for process in reversed(ranks):  # rank 0 last
-        process.communicate("\n", timeout=60)
+        process.communicate("\n", timeout=PATIENCE)
     (folder,) = folders
     book = Book(folder)
     keys = book.keys()

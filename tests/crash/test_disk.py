@@ -47,6 +47,7 @@ def on_a_small_disk(folder: Path, program: str, size: str, options: str = "") ->
         text=True,
         timeout=600,
         check=False,
+        env={**os.environ, "SUPPORT": str(Path(__file__).parent.parent / "support")},
     )
 
 
@@ -78,7 +79,6 @@ print(json.dumps({"full": full, "kept": kept[-1] + 1 == len(kept), "n": len(kept
                   "whole": all(x == i * 2.0 for i, x in rows)}))
 """
     )
-    os.environ["SUPPORT"] = str(Path(__file__).parent.parent / "support")
     done = on_a_small_disk(tmp_path, program, "1m")
     assert done.returncode == 0, f"exit {done.returncode} (135 is SIGBUS): {done.stderr[-2000:]}"
     found = json.loads(done.stdout)

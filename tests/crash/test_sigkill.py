@@ -11,16 +11,15 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rollbook.book.book import Book
 from tortured import SLOTS, Progress
+from waiting import until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="kills processes by the Linux rules"),
-    pytest.mark.timeout(400),
     pytest.mark.usefixtures("real_sealing_children"),
 ]
 
@@ -28,17 +27,6 @@ KILLS = int(os.environ.get("ROLLBOOK_KILLS", "5"))
 """Cases of each kind, one in `make test`, all in `make test-long`: with 100 three hundred trainings are killed."""
 
 PROGRAM = Path(__file__).parent.parent / "support" / "tortured.py"
-
-
-def wait_for(what: Any, seconds: float = 60.0) -> Any:
-    """Poll until `what()` is true."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.005)
-    raise AssertionError(f"{what} did not come true within {seconds} s")
 
 
 def keeper_pids(folder: str) -> list[int]:
@@ -90,8 +78,8 @@ def test_no_acknowledged_row_is_lost_twice_or_torn(
         stderr=(tmp_path / "stderr").open("wb"),
     )
     request.addfinalizer(lambda: _kill_group(training))
-    folder = wait_for(lambda: (tmp_path / "where").exists() and (tmp_path / "where").read_text())
-    wait_for(lambda: progress.all()[0] > 50)
+    folder = until(lambda: (tmp_path / "where").exists() and (tmp_path / "where").read_text())
+    until(lambda: progress.all()[0] > 50 and sum(progress.all()) > 100)
     deadline = time.monotonic() + rng.uniform(0.2, 1.0)
     while time.monotonic() < deadline:
         before = progress.all()
@@ -110,12 +98,12 @@ def test_no_acknowledged_row_is_lost_twice_or_torn(
         from rollbook.keeper.launch import launch
 
         # The next keeper of this host carries on, once the killed one has let go of its lock.
-        wait_for(lambda: launch(folder) or has_crashed(folder))
-    wait_for(lambda: has_crashed(folder))
-    wait_for(lambda: not list(Path(folder).glob("data/journal/*/*.seg")), 60)
+        until(lambda: launch(folder) or has_crashed(folder))
+    until(lambda: has_crashed(folder))
+    until(lambda: not list(Path(folder).glob("data/journal/*/*.seg")))
     assert check(folder, counted) == rows, "a sealed run gives the same answer as a crashed one"
     assert Book(folder).status == "crashed"
-    wait_for(lambda: not keeper_pids(folder), 120)
+    until(lambda: not keeper_pids(folder))
     lines = [json.loads(line) for line in (Path(folder) / "log" / "jsonl" / "metrics.jsonl").read_text().splitlines()]
     delivered = Counter((line["slot"], line["i"]) for line in lines if "slot" in line)
     assert max(delivered.values()) == 1, "a file sink never gets a row twice"

@@ -30,6 +30,7 @@ from acme.utils import loggers as native  # noqa: E402
 import rollbook  # noqa: E402
 from rollbook.adapters import acme as ours  # noqa: E402
 from rollbook.book.book import Book  # noqa: E402
+from waiting import PATIENCE  # noqa: E402
 
 NEWER = hasattr(sys.modules["acme.utils.loggers"], "AsyncLogger") and "observers" in str(
     __import__("inspect").signature(acme.EnvironmentLoop.__init__)
@@ -248,7 +249,7 @@ class Slow:
         self.gate = threading.Event()
 
     def write(self, data: Any) -> None:
-        self.gate.wait(5)
+        self.gate.wait(PATIENCE)
         self.data.append(data)
 
     def close(self) -> None: ...
@@ -333,7 +334,7 @@ def test_the_example_runs(own_place: Path) -> None:
     paths = [str(Path(rollbook.__file__).parents[1]), str(own_place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, str(example), "--rounds", "3"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert "15 training episodes" in done.stdout
 
@@ -345,7 +346,7 @@ def test_acmes_own_tests_of_loggers_filters_and_counters_pass_with_ours_in_their
     program = Path(__file__).with_name("acme_own_tests.py")
     environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Ran 16 tests" in done.stderr

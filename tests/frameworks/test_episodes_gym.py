@@ -37,7 +37,7 @@ def test_episodes_are_recorded_rightly_in_this_release(file: str) -> None:
         [sys.executable, "-m", "pytest", *options, str(EPISODES / file)],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         cwd=EPISODES.parents[1],
         env={**os.environ, "PYTHONPATH": path},
     )

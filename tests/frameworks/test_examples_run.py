@@ -23,7 +23,7 @@ def test_the_example_runs_as_it_stands(own_place: Path) -> None:
     program, arguments, key, rows = RUNS[os.environ["ROLLBOOK_FRAMEWORK_GROUP"]]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, str(ROOT / "examples" / program), *arguments]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.strip()
     (book,) = rollbook.open("runs")

@@ -79,7 +79,7 @@ def test_the_example_runs_as_it_stands_and_neptune_has_what_the_book_has(own_pla
     root = Path(__file__).parents[2]
     env = {**os.environ, "PYTHONPATH": str(root / "src")}
     command = [sys.executable, str(root / "examples" / "neptune_offline.py"), "--episodes", "12"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "12 episodes" in done.stdout
     (book,) = rollbook.open("runs")

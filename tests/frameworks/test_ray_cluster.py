@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,9 @@ from rollbook.files import read_json  # noqa: E402
 from rollbook.journal.liveness import HOST_VARIABLE, is_alive  # noqa: E402
 from rollbook.remote import backlog  # noqa: E402
 from rollbook.repair.joining import join  # noqa: E402
+from waiting import until  # noqa: E402
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < until, f"not within {seconds} s"
-        time.sleep(0.1)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +109,7 @@ def test_actors_and_tasks_on_three_nodes_write_one_run_through_kills_and_restart
 
     for name in ("near0", "near1", "far0"):  # one comes back, two do not
         os.kill(about[name][0], signal.SIGKILL)
-    wait_until(lambda: _answers(actors["near0"]))
+    until(lambda: _answers(actors["near0"]))
     assert ray.get(actors["near0"].about.remote())[1] != about["near0"][1]
     for name in ("near0", "near2", "far1", "far2"):
         logged[name] += ray.get(actors[name].sample.remote(200, 50))
@@ -128,7 +120,7 @@ def test_actors_and_tasks_on_three_nodes_write_one_run_through_kills_and_restart
     for name in ("near0", "near2"):
         ray.kill(actors[name])
     run.finish()
-    wait_until(lambda: all(is_alive_on("near", about) is False for about in _pages(run.folder, "near")))
+    until(lambda: all(is_alive_on("near", about) is False for about in _pages(run.folder, "near")))
     join(part, run.folder, force=True)
 
     book = Book(run.folder)
@@ -147,7 +139,7 @@ def test_actors_and_tasks_on_three_nodes_write_one_run_through_kills_and_restart
 
 def _answers(actor: Any) -> bool:
     try:
-        ray.get(actor.about.remote(), timeout=5)
+        ray.get(actor.about.remote(), timeout=0.5)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return False
     return True
@@ -202,13 +194,13 @@ def test_a_driver_that_dies_leaves_every_row_of_its_actors(nodes: dict[str, Any]
         env={**os.environ, "PYTHONPATH": SOURCES},
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
     folder, n = done.stdout.splitlines()[-1].split()  # Ray says things of its own before
     book = Book(folder)
-    wait_until(lambda: all(is_alive_on("near", page) is False for page in _pages(Path(folder), "near")))
+    until(lambda: all(is_alive_on("near", page) is False for page in _pages(Path(folder), "near")))
     assert sorted(book.metrics(["x"])["x"].to_pylist()) == [float(i) for i in range(int(n))]
     assert book.status == "crashed"
 
@@ -249,7 +241,7 @@ def test_a_part_that_a_node_kept_is_shipped_and_read_as_one_run(nodes: dict[str,
     assert Path(part) == roots / "near" / "ant" / run.folder.name
     ray.kill(actor)
     run.finish()
-    wait_until(lambda: all(_is_shipped(folder) for folder in (part, str(run.folder))), 120)
+    until(lambda: all(_is_shipped(folder) for folder in (part, str(run.folder))))
     book = rollbook.open(store).one("ant/shipped")
     assert rows_of(book, "near") == [float(i) for i in range(400)]
     assert {writer["host"] for writer in book.writers} >= {"near", os.uname().nodename}

@@ -48,7 +48,7 @@ def train(which: str, algorithm: str, folder: Path, *, ranks: int = 1, **more: A
 def start(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Another process with this one's rollbook."""
     env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
 
 
 def progress(folder: Path) -> list[dict[str, str]]:

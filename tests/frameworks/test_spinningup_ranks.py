@@ -50,7 +50,7 @@ def test_two_processes_make_one_table_and_one_run(how: str, own_place: Path) -> 
     mpiexec = str(Path(sys.executable).with_name("mpiexec"))
     commands = [[mpiexec, "-n", "2", *one]] if how == "mpi" else [[*one, "0"], [*one, "1"]]
     started = [subprocess.Popen(c, env=env, text=True, stdout=-1, stderr=subprocess.STDOUT) for c in commands]
-    said = [process.communicate(timeout=280)[0] for process in started]
+    said = [process.communicate(timeout=600)[0] for process in started]
     assert [process.returncode for process in started] == [0] * len(started), said
     with (own_place / "exp" / "progress.txt").open(newline="") as file:
         first, second = csv.DictReader(file, delimiter="\t")

@@ -402,6 +402,6 @@ def test_the_example_runs_and_goes_on(own_place: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
     for epochs, expected in ((1, "[0, 400]"), (2, "[0, 400, 800]")):
         command = [sys.executable, str(example), "--epochs", str(epochs), "--epoch-steps", "400"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stderr
         assert f"tested at {expected} steps" in done.stdout

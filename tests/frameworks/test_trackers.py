@@ -6,7 +6,6 @@ import json
 import math
 import struct
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from rollbook import sinks, testing
 from rollbook.protocols import Row
 from rollbook.values import Histogram, Image
+from waiting import until
 
 GROUPS = ("trackers",)
 
@@ -65,9 +65,7 @@ def wandb_history(folder: Path, number: int = 0) -> list[dict]:
 @pytest.mark.core
 def test_wandb_has_every_value_with_its_clocks_and_time(tmp_path):
     write(sinks.make("wandb", mode="offline", all=True), tmp_path)
-    until = time.monotonic() + 30
-    while len(wandb_history(tmp_path)) < 5 and time.monotonic() < until:
-        time.sleep(0.02)  # the client's service writes on for a moment after finish()
+    until(lambda: len(wandb_history(tmp_path)) == 5)  # the client's service writes on for a moment after finish()
     first, second, third, fourth, fifth = wandb_history(tmp_path)
     assert (first["train/return"], first["train/n"], first["train/on"]) == (1.5, 3, True)
     assert (first["env_step"], first["epoch"]) == (10, 0)
@@ -182,7 +180,5 @@ def test_trackers_handed_to_spinning_ups_logger_get_every_row(tmp_path, mlflow_u
     history = client.get_metric_history(active.info.run_id, "AverageEpRet")
     assert sorted((metric.step, metric.value) for metric in history) == expected
     assert client.get_run(active.info.run_id).data.params["ac_kwargs.hidden"] == "64"
-    until = time.monotonic() + 30
-    while len(wandb_history(tmp_path)) < 3 and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: len(wandb_history(tmp_path)) == 3)
     assert [(row["_step"], row["AverageEpRet"]) for row in wandb_history(tmp_path)] == expected

@@ -133,7 +133,7 @@ def outcomes(suite: Suite, place: Path) -> dict[str, str]:
     command += ["-k", suite.chosen] if suite.chosen else []
     if suite.project == "tensorboardX":  # its tests import a module from beside them
         command.remove("--import-mode=importlib")
-    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode in (0, 1), (done.stdout + done.stderr)[-4000:]
     found = {}
     for case in ET.parse(report).getroot().iter("testcase"):

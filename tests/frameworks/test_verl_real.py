@@ -91,7 +91,7 @@ def test_the_environment_variable_registers_the_back_end_at_import(own_place: Pa
         "one.finish(exit_code=1)\n"
     )
     env = dict(os.environ, VERL_USE_EXTERNAL_MODULES="rollbook.adapters.verl", ROLLBOOK_DIR=str(own_place / "runs"))
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=280)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     (book,) = rollbook.open(own_place / "runs")
     assert (book.project, book.name, book.status) == ("p", "e", "crashed")

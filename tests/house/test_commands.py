@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import rollbook
 from rollbook.cli.app import app
+from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_tail_f_goes_on_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.M
         then = json.loads(program.stdout.readline())
         run.finish()
         rest = program.stdout.read()
-        assert program.wait(30) == 0
+        assert program.wait(PATIENCE) == 0
     assert [row["values"]["x"] for row in (*first, then)] == [3.0, 4.0, 5.0]
     assert rest == ""
 

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ pytest.importorskip("gymnasium")
 from rollbook.demo.agent import Agent
 from rollbook.demo.loop import CONFIG, train
 from rollbook.demo.train import main, several
+from waiting import until
 
 SMALL: dict[str, Any] = {
     **CONFIG,
@@ -142,10 +142,8 @@ def test_the_demo_solves_cartpole_and_says_what_to_do_next(command: Command, tmp
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends Ctrl-C to whole consoles")
 def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_path: Path) -> None:
     first = command("demo", start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("runs/cartpole/ppo-*/ckpt/iteration_*")) and time.monotonic() < deadline:
-        assert first.poll() is None, first.communicate()
-        time.sleep(0.02)
+    until(lambda: first.poll() is not None or list(tmp_path.glob("runs/cartpole/ppo-*/ckpt/iteration_*")))
+    assert first.poll() is None, first.communicate()
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=600)
     assert first.returncode == 130, err

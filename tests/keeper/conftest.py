@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import state_path
+from waiting import until
 
 SOURCE = str(Path(rollbook.__file__).parent.parent)
 SEAL_NOTHING = (sys.executable, "-I", "-S", "-c", "pass")
@@ -88,17 +88,6 @@ class Clock:
         return self.now
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """What `condition` returns once it is true; a failure says so after `seconds`."""
-    until = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < until, f"not within {seconds} s"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -106,7 +95,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def eventually() -> Callable[..., Any]:
-    return wait_until
+    return until
 
 
 @pytest.fixture

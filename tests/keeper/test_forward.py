@@ -19,6 +19,7 @@ from rollbook.keeper.forward import Forwarder, replay, run_info
 from rollbook.keeper.local_sinks import LocalSinks
 from rollbook.keeper.sinks import Sinks, build
 from rollbook.protocols import Row, RunInfo
+from waiting import PATIENCE
 
 
 class Service:
@@ -336,7 +337,7 @@ def test_a_service_that_hangs_holds_up_nobody(make_run: Any, eventually: Callabl
 
     class Hanging(Service):
         def write(self, rows: Sequence[Row]) -> None:
-            let_go.wait(30)
+            let_go.wait(PATIENCE)
             super().write(rows)
 
     run, slow, quick = make_run(), Hanging(), Service()

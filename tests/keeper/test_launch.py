@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rollbook.journal.liveness import is_alive
 from rollbook.keeper import launch as launching
 from rollbook.keeper.launch import launch, wait_done
 from rollbook.keeper.own_files import Lock
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
 
@@ -45,11 +45,17 @@ if what == "close":
 """
 
 
-def test_it_returns_in_milliseconds_and_the_keeper_comes_up(make_run: Any, eventually: Any) -> None:
+def test_it_returns_before_the_keeper_is_up(make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run()
-    began = time.perf_counter()
+    held = run.folder / "held"
+    os.mkfifo(held)
+    program = launching._program()
+    start = f"os.execv(sys.executable, [sys.executable, *{program!r}, *sys.argv[1:]])"
+    waits = f"import os, sys; open({str(held)!r}).read(); {start}"
+    monkeypatch.setattr(launching, "_program", lambda: ["-c", waits])
     assert launch(run.folder) is True
-    assert time.perf_counter() - began < 0.5  # 2 ms on an idle machine
+    assert run.state() == {}
+    held.write_text("go")
     state = eventually(run.state)
     assert state["phase"] == "running"
     assert is_alive(state) is True
@@ -93,10 +99,8 @@ def test_os_wait_never_sees_the_keeper(make_run: Any, python: Any, eventually: A
 def test_a_trainer_whose_output_is_captured_is_done_when_it_exits(make_run: Any, python: Any, eventually: Any) -> None:
     run = make_run()
     trainer = python(TRAINER, run.folder, "exit", stderr=subprocess.PIPE, stdin=subprocess.PIPE)
-    began = time.monotonic()
     trainer.communicate(timeout=600)  # reads to the end of the pipe: would last as long as the keeper holds it
     eventually(Lock(str(run.folder)).taken)  # it is there, and stays: our own writer lives
-    assert time.monotonic() - began < 30
 
 
 def test_the_keeper_holds_no_descriptor_that_the_trainer_inherited(make_run: Any, eventually: Any) -> None:
@@ -122,7 +126,7 @@ def test_ctrl_c_and_a_closed_terminal_do_not_reach_the_keeper(make_run: Any, eve
     os.killpg(trainer.pid, signal.SIGINT)
     os.kill(keeper["pid"], signal.SIGINT)
     os.kill(keeper["pid"], signal.SIGHUP)
-    trainer.wait(20)
+    trainer.wait(PATIENCE)
     run.log()({"alive": 1.0})
     eventually(lambda: run.keeper_file("heartbeat").get(run.writer.id))
     assert is_alive(keeper) is True
@@ -235,9 +239,7 @@ def test_a_program_without_an_interpreter_is_told_what_to_do(make_run: Any, monk
 def test_waiting_ends_when_no_keeper_is_at_work(make_run: Any) -> None:
     run = make_run()
     run.writer.close()
-    began = time.monotonic()
-    assert wait_done(run.folder, 30) is False
-    assert time.monotonic() - began < 10
+    assert wait_done(run.folder, 1e9) is False
 
 
 def test_waiting_has_its_budget(make_run: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,9 +247,7 @@ def test_waiting_has_its_budget(make_run: Any, eventually: Any, monkeypatch: pyt
     launch(run.folder)
     os.kill(eventually(run.state)["pid"], signal.SIGSTOP)
     run.writer.close()
-    began = time.monotonic()
     assert wait_done(run.folder, 0.2) is False
-    assert time.monotonic() - began < 5
     os.kill(run.state()["pid"], signal.SIGCONT)
 
 

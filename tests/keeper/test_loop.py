@@ -23,6 +23,7 @@ from rollbook.keeper.own_files import Lock, place_name
 from rollbook.keeper.writers import Writers
 from rollbook.manifest import ManifestLock
 from rollbook.protocols import Row, RunInfo
+from waiting import PATIENCE, until
 
 
 class Kept:
@@ -44,13 +45,9 @@ class Kept:
         self.closed += 1
 
 
-def steps(keeper: Keeper, most: int = 2000) -> int:
+def steps(keeper: Keeper) -> None:
     """Step until it is done."""
-    for count in range(most):
-        if keeper.step() is None:
-            return count
-        time.sleep(0.001)
-    raise AssertionError(f"not done after {most} steps; phase {keeper.phase}")
+    until(lambda: keeper.step() is None)
 
 
 def record_seals(run: Any) -> tuple[str, ...]:
@@ -116,11 +113,13 @@ def test_a_trainer_that_vanished_leaves_a_crashed_run(make_run: Any, make_keeper
     run.writer = writer
     run.write_info()
     run.log()({"i": 1.0})
+    began = time.time()
     keeper = make_keeper(run, sinks=[sink])
     steps(keeper)
     info = run.info()
     assert (info["status"], info["attempts"][-1]["status"]) == ("crashed", "crashed")
-    assert info["ended"] == pytest.approx(time.time(), abs=60)
+    now = time.time()
+    assert began <= info["ended"] <= now
     assert [row.values for row in sink.rows[:-1]] == [{"i": 1.0}]
     assert sink.rows[-1].mark == "final"
     assert sink.closed == 1
@@ -157,11 +156,12 @@ def test_writers_of_another_host_keep_the_run_from_being_called_crashed(
         clock.now += 5
         assert keeper.step() is not None
     clock.now += 70
-    for _ in range(2000):
+
+    def is_done() -> bool:
         clock.now += 0.01
-        if keeper.step() is None:
-            break
-        time.sleep(0.001)
+        return keeper.step() is None
+
+    until(is_done)
     assert (keeper.phase, run.info()["status"]) == ("done", "crashed")
 
 
@@ -326,7 +326,7 @@ def test_sealing_that_fails_is_said_once_tried_again_and_ends_nothing(make_run: 
     keeper = make_keeper(run, seal_command=failing)
     run.log()({"i": 1.0})
     run.writer.close()
-    steps(keeper, 20_000)
+    steps(keeper)
     assert run.keeper_log().count("no pyarrow here") == 3
     assert run.keeper_log().count("sealing ended with status 1") == 1
     assert keeper.phase == "done"
@@ -352,7 +352,7 @@ def test_a_keeper_sleeps_until_the_child_that_seals_has_ended(make_run: Any, mak
             poller = select.poll()
             for descriptor in descriptors:
                 poller.register(descriptor, select.POLLIN)
-            assert poller.poll(60_000), "its end wakes the keeper"
+            assert poller.poll(1000 * PATIENCE), "its end wakes the keeper"
 
     assert keeper.run(wait_for) == "done"
     assert len([pause for pause in looks if pause >= 0.25]) == 1, "and it is looked for no second time"
@@ -368,12 +368,15 @@ def test_after_a_reboot_what_went_before_is_sealed_before_its_durable_marks_are_
     marks = {"boot_id": "before", "marks": {former.id: {"0": 7}}}
     path = run.folder / "data" / "keeper" / "durable.json"
     path.write_text(json.dumps(marks))
-    keeper = make_keeper(run, seal_command=(*record_seals(run)[:-1], "import time; time.sleep(0.2)"))
+    held = run.folder / "held"
+    os.mkfifo(held)
+    keeper = make_keeper(run, seal_command=(*record_seals(run)[:-1], f"open({str(held)!r}).read()"))
     log = run.log()
     for i in range(3):
         log({"i": float(i)})
         keeper.step()
         assert run.keeper_file("durable.json") == marks
+    held.write_text("sealed")
     eventually(lambda: keeper.step() is not None and run.keeper_file("durable.json") != marks)
     eventually(lambda: keeper.step() and run.keeper_file("durable.json")["marks"][run.writer.id] == {"0": 3})
 
@@ -474,7 +477,7 @@ def test_in_a_thread_it_does_the_same(make_run: Any, make_keeper: Any) -> None:
     for i in range(100):
         log({"i": float(i)})
     run.writer.close()
-    assert keeper.finish(20) is True
+    assert keeper.finish(PATIENCE) is True
     assert [line["i"] for line in run.lines()] == [float(i) for i in range(100)]
     assert [row.values["i"] for row in sink.rows if row.values] == [float(i) for i in range(100)]
 
@@ -599,10 +602,10 @@ def test_a_run_that_is_resumed_while_its_keeper_writes_crashed_stays_resumed(
     with ManifestLock(str(run.folder)):  # what init(resume=…) holds from its look at the run until it has said so
         about = run.info()
         keeper.start()
-        assert waits.wait(20.0)
+        assert waits.wait(PATIENCE)
         about["attempts"].append({"n": 2, "writer": "another", "status": "running", "ended": None})
         (run.folder / "run.json").write_text(json.dumps(about))
-    keeper.join(20.0)
+    keeper.join(PATIENCE)
     assert answers == [False]
     assert (run.info()["status"], len(run.info()["attempts"])) == ("running", 2)
 

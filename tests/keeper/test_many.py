@@ -22,6 +22,7 @@ from rollbook.keeper.many_runs import ManyRuns
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
 from rollbook.remote import begin
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
 
@@ -57,9 +58,9 @@ def test_runs_of_one_user_share_a_keeper_process(
     for i, run in enumerate(runs):
         run.log()({"i": float(i)})
         run.writer.close()
-        assert wait_done(run.folder, 60)
+        assert wait_done(run.folder, PATIENCE)
         assert [line["i"] for line in run.lines()] == [float(i)]
-    eventually(lambda: home.keeper() is None, 30)  # it leaves when there is nothing to keep
+    eventually(lambda: home.keeper() is None)  # it leaves when there is nothing to keep
     assert list(home.doors()) == []
 
 
@@ -78,12 +79,12 @@ def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_los
         log({"i": 1.0})
     eventually(lambda: home.keeper() is None)
     eventually(lambda: launch(runs[0].folder))  # any of the runs does; its successor finds the others by itself
-    eventually(lambda: all(len(run.lines()) == 2 for run in runs), 60)
+    eventually(lambda: all(len(run.lines()) == 2 for run in runs))
     (second,) = keepers_of(runs)
     assert second != first
     for run in runs:
         run.writer.close()
-        assert wait_done(run.folder, 60)
+        assert wait_done(run.folder, PATIENCE)
         assert [line["i"] for line in run.lines()] == [0.0, 1.0]
 
 
@@ -121,7 +122,7 @@ def test_a_run_that_hangs_holds_up_no_other(
         eventually(lambda: hung.state())  # what hung goes on where it was
         for run in (hung, fine):
             run.writer.close()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert not thread.is_alive()
     assert fine.state()["phase"] == hung.state()["phase"] == "done"
 
@@ -263,7 +264,7 @@ def test_the_training_process_starts_a_shared_keeper_again(
     try:
         first = eventually(home.keeper)["pid"]
         os.kill(first, signal.SIGKILL)
-        second = eventually(lambda: (home.keeper() or {}).get("pid") not in (None, first) and home.keeper(), 60)
+        second = eventually(lambda: (home.keeper() or {}).get("pid") not in (None, first) and home.keeper())
         assert second["pid"] != first
     finally:
         run.finish()

@@ -15,6 +15,7 @@ from rollbook.keeper import rules as step
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.rules import Rules, rules_path
 from rollbook.protocols import Alert
+from waiting import PATIENCE, until
 
 SEEN: list[Any] = []
 HELD = threading.Event()
@@ -54,7 +55,7 @@ class Hangs(Watches):
     name = "hangs"
 
     def look(self, rows: Any, now: float) -> Any:
-        HELD.wait(60)
+        HELD.wait(PATIENCE)
         return [Alert("hangs", "warn", "too late")]
 
 
@@ -81,9 +82,7 @@ def spec(made: type) -> dict[str, str]:
 
 def look_at_all(run: Any, *asked: type, say: Any = lambda cause, words: None) -> Rules:
     rules = Rules(str(run.folder), [spec(made) for made in asked], say=say)
-    wait = threading.Event()
-    while not rules.finish():
-        wait.wait(0.002)
+    until(rules.finish)
     return rules
 
 
@@ -193,9 +192,7 @@ def test_a_rule_that_cannot_be_made_is_said_and_the_others_look(make_run: Any) -
     run.log()({"loss": 1.0})
     said: list[str] = []
     rules = Rules(str(run.folder), [{"name": "nothing"}, spec(Watches)], say=lambda cause, words: said.append(words))
-    wait = threading.Event()
-    while not rules.finish():
-        wait.wait(0.002)
+    until(rules.finish)
     assert len(SEEN) == 2
     assert "no rule is named 'nothing'" in said[0]
 

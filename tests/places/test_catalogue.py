@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 
 from click.testing import CliRunner
@@ -12,7 +13,7 @@ import rollbook
 from rollbook.cli.app import app
 from rollbook.ship.folder import push
 from rollbook.storage.places import open_place
-from rollbook.storage.places.catalogue import FRESH_SECONDS, KEY, PAGES, read_catalogue, rebuild
+from rollbook.storage.places.catalogue import KEY, PAGES, read_catalogue, rebuild
 
 
 def pushed(tmp_path, url, name, **config):
@@ -24,13 +25,14 @@ def pushed(tmp_path, url, name, **config):
 
 
 def test_a_listing_takes_one_object_and_says_of_when_it_is(tmp_path, bucket, proxy):
+    began = time.time()
     for name in ("a", "b", "c"):
         pushed(tmp_path, bucket, name)
     assert len(rollbook.open(bucket)) == 3
     proxy.clear()
     runs = rollbook.open(bucket)
     assert {row["name"] for row in runs.where("config.lr = 0.1").rows()} == {"a", "b", "c"}
-    assert time.time() - runs.as_of <= FRESH_SECONDS
+    assert runs.as_of >= began
     assert sum(proxy.verbs().values()) == 2  # whose place it is, and the catalogue
 
 
@@ -74,7 +76,7 @@ def test_one_command_makes_it_again_from_the_runs(tmp_path):
         place.delete(entry.key)
     place.put(f"{PAGES}cartpole/ghost-1.json", b"{}")
     answer = CliRunner().invoke(app, ["catalogue", url, "--rebuild"])
-    assert answer.output.startswith("1 runs, as of 0 s ago"), answer.output
+    assert re.match(r"1 runs, as of \d+ s ago", answer.output), answer.output
     assert [row["id"] for row in rollbook.open(url).rows()] == [run.id]
     assert set(rebuild(place).runs) == {f"cartpole/{run.folder.name}"}
 

@@ -15,6 +15,7 @@ from rollbook.ship.folder import push
 from rollbook.storage.places import views
 from rollbook.storage.places.opening import open_place
 from stores import await_shipped
+from waiting import PATIENCE
 
 
 def recorded(tmp_path, rows=2000, **more):
@@ -214,5 +215,5 @@ def test_log_takes_no_longer_while_the_store_is_away(tmp_path, bucket, proxy, mo
         "run.finish()\n"
         "print([name for name in sys.modules if name.startswith(('obstore', 'rollbook.ship', 'rollbook.storage'))])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.strip() == "[]", done.stderr

@@ -22,6 +22,7 @@ from rollbook.ship.pull import pull
 from rollbook.storage.places import open_place, perform, views
 from rollbook.storage.places.commit import Commits
 from stores import await_shipped
+from waiting import until
 
 
 @pytest.fixture
@@ -220,10 +221,7 @@ def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
     run.log({"train/return": 1.0}, env_step=1)
     push(run.folder, store, final=False)
     with open(run.folder / "data" / "keeper" / "ship.lock", "r+b") as held:
-        until = time.monotonic() + 60
-        while not try_lock(held.fileno()):  # on a slow machine the run's own keeper is shipping it by now
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: try_lock(held.fileno()))  # on a slow machine the run's own keeper is shipping it by now
         assert not push(run.folder, final=False).done
         with pytest.raises(errors.PlaceAway, match="by another process"):
             push(run.folder, patience=0.1)

@@ -19,6 +19,7 @@ import rollbook
 from rollbook.errors import LoggingFailed, RollbookWarning
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
+from waiting import PATIENCE
 
 Start = Callable[..., rollbook.Run]
 
@@ -187,7 +188,7 @@ def test_a_sink_that_hangs_holds_up_neither_the_run_nor_its_end_nor_other_sinks(
         def write(self, rows: Sequence[Row]) -> None:
             answers.wait()
 
-    gives_up = threading.Timer(120, answers.set)
+    gives_up = threading.Timer(PATIENCE, answers.set)
     gives_up.start()
     try:
         run = rollbook.init("p", "n", dir=tmp_path, sinks=[Hangs(), other], keeper=keeper)

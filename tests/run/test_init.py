@@ -33,6 +33,7 @@ from rollbook.errors import (
     RunNotFound,
     UnknownOption,
 )
+from waiting import PATIENCE
 
 Start = Callable[..., rollbook.Run]
 
@@ -443,13 +444,13 @@ def test_of_two_that_continue_a_run_at_one_moment_one_is_refused(start: Start, m
         # The first one has looked whether anybody writes the run, and has not yet said that it does.
         if threading.current_thread() is not second:
             second.start()
-            assert waits.wait(20.0), "the second one did not wait for the first"
+            assert waits.wait(PATIENCE), "the second one did not wait for the first"
         return 0
 
     monkeypatch.setattr(files, "try_lock", watched)
     monkeypatch.setattr("rollbook.run.opening.last_time", last_time)
     continue_it()
-    second.join(20.0)
+    second.join(PATIENCE)
     assert sorted(type(found).__name__ for found in results) == ["Run", "RunIsLive"]
     (run,) = [found for found in results if isinstance(found, rollbook.Run)]
     assert [entry["n"] for entry in run.book.attempts] == [1, 2]

@@ -9,7 +9,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import rollbook
 from rollbook.errors import NotARun
 from rollbook.files import read_json
 from rollbook.keeper.own_files import Lock, state_path
+from waiting import PATIENCE, until
 
 Start = Callable[..., rollbook.Run]
 
@@ -44,7 +44,7 @@ def test_a_run_handed_to_another_process_is_a_further_writer_of_it(start: Start,
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(PATIENCE)
         assert worker.exitcode == 0
     assert run.status == "running"
     run.log({"main": 2.0}, env_step=2)
@@ -92,14 +92,6 @@ def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None
     run.finish()
     assert run.book.metrics(["eval/x"])["env_step"].to_pylist() == [3]
     assert (run.book.status, run.book.config) == ("finished", {"lr": 1})
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for a process that was seen to live, or to end."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.005)
 
 
 STEERED = (

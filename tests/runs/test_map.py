@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import rollbook
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.runs.mapping import Answer
 from rollbook.runs.run_set import RunSet
+from waiting import PATIENCE, pause, until
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +76,10 @@ def goes_down_with_another(marks: str, book: Any) -> int:
     began = Path(marks) / "began"
     if book.seed == 0 and not began.exists():
         began.touch()
-        time.sleep(60)  # its process is ended long before, with the other one's
-    while book.seed == 1:
-        if began.exists():
-            os._exit(9)
-        time.sleep(0.01)
+        pause(PATIENCE)  # its process is ended long before, with the other one's
+    if book.seed == 1:
+        until(began.exists)
+        os._exit(9)
     return int(book.seed)
 
 

@@ -9,6 +9,7 @@ import pytest
 from rollbook.server.catalogue import RunRow
 from rollbook.server.facts import Facts, FactsShelf
 from rollbook.server.readers import Readers
+from waiting import PATIENCE
 
 
 def test_numbers_that_somebody_waits_for_are_read_before_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,17 +21,17 @@ def test_numbers_that_somebody_waits_for_are_read_before_the_others(monkeypatch:
     def now(row: RunRow, extremes: object = ()) -> Facts:
         order.append(row.key)
         began.set()
-        go_on.wait(60)
+        go_on.wait(PATIENCE)
         if len(order) == len(rows):
             all_read.set()
         return Facts(None, 0.0)
 
     monkeypatch.setattr(shelf, "now", now)
     assert shelf.fetch(rows[:3], hurry=False) == 3
-    assert began.wait(60)
+    assert began.wait(PATIENCE)
     assert shelf.fetch([rows[3], rows[2]]) == 3
     go_on.set()
-    assert all_read.wait(60)
+    assert all_read.wait(PATIENCE)
     assert order == ["r0", "r3", "r2", "r1"]
 
 
@@ -49,5 +50,5 @@ def test_of_thousands_of_runs_the_numbers_nobody_waits_for_are_read_at_a_pace(mo
     monkeypatch.setattr(shelf, "now", now)
     monkeypatch.setattr(shelf, "_tell", lambda: all_read.set() if len(shelf._facts) == len(rows) else None)
     shelf.fetch(rows, hurry=False)
-    assert all_read.wait(60)
+    assert all_read.wait(PATIENCE)
     assert len(rests) == 2

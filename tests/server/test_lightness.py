@@ -43,7 +43,7 @@ def test_no_answer_about_a_run_loads_pandas(tmp_path: Path) -> None:
     support = str(Path(__file__).parents[1] / "support")
     words = [sys.executable, "-c", _ASKS_ALL, str(tmp_path / "runs"), run]
     done = subprocess.run(
-        words, capture_output=True, text=True, timeout=120, env={"PYTHONPATH": support, "PATH": ""}, check=False
+        words, capture_output=True, text=True, timeout=600, env={"PYTHONPATH": support, "PATH": ""}, check=False
     )
     assert done.returncode == 0, done.stderr[-2_000:]
     assert json.loads(done.stdout.splitlines()[-1]) == []

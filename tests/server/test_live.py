@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 import rollbook
+import waiting
 from page_server import client_of, record
 from rollbook.server import readers
 
@@ -56,8 +57,7 @@ def test_a_run_that_begins_and_ends_is_told(tmp_path: Path) -> None:
     with client_of(tmp_path) as client, client.websocket_connect(LIVE) as socket:
         watch(socket, "runs")
         live = client.app.app.state.live  # type: ignore[attr-defined]
-        while live._known is None:
-            time.sleep(0.01)
+        waiting.until(lambda: live._known is not None)
         with rollbook.init("p", "new", dir=tmp_path, sinks=[], keeper="inline") as run:
             run.log({"a": 1.0})
             begun = until(socket, lambda message: message["type"] == "status")
@@ -81,8 +81,7 @@ def test_a_run_that_dies_is_told_with_the_line_that_continues_it(
         with client_of(tmp_path) as client, client.websocket_connect(LIVE) as socket:
             watch(socket, "runs")
             live = client.app.app.state.live  # type: ignore[attr-defined]
-            while not live._known:
-                time.sleep(0.01)
+            waiting.until(lambda: live._known)
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
             died = until(socket, lambda message: message["type"] == "status")
@@ -135,8 +134,7 @@ def test_nothing_is_looked_at_while_everybody_sleeps(client: TestClient) -> None
         watch(socket, "runs")
         assert live.is_looking
         watch(socket)
-        while live.is_looking:
-            time.sleep(0.01)
+        waiting.until(lambda: not live.is_looking)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -216,11 +215,3 @@ def write_run(folder: Path, **fields: Any) -> None:
     temporary = folder / "run.json.tmp"
     temporary.write_text(json.dumps(run))
     os.replace(temporary, folder / "run.json")
-
-
-def until(condition: Any, seconds: float = 10.0) -> None:
-    """Wait for an event of another thread."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.001)

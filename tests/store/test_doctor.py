@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -27,7 +26,6 @@ ROWS = 400
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The same run sealed and as a process that was killed left it."""
     root = tmp_path_factory.mktemp("originals")
-    before = os.environ.pop("ROLLBOOK_RUN_ID", None)
     found = {}
     for kind in ("sealed", "killed"):
         run = rollbook.init("p", kind, dir=root, sinks=[], keeper="inline", config={"lr": 0.1, "sizes": (64, 64)})
@@ -47,8 +45,6 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             for page in found[kind].glob("data/journal/*/writer.json"):
                 page.write_text(json.dumps({**json.loads(page.read_text()), "pid": 2**22 + 1, "start_time": "0"}))
         run.finish()
-    if before is not None:
-        os.environ["ROLLBOOK_RUN_ID"] = before
     return found
 
 

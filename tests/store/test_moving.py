@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from rollbook.repair.doctor import repair, verify
 from rollbook.seal import merge as merging
 from rollbook.seal import writers as sealing
 from rollbook.seal.folder import seal
+from waiting import pause
 
 
 @pytest.fixture(autouse=True)
@@ -388,7 +388,7 @@ def test_readers_miss_nothing_and_repeat_nothing_beside_writers_and_sealers(tmp_
                 log({f"w{index}": float(i), "x": 0.5}, env_step=i)
             acknowledged[index] = i + 1
             if i % 25 == 0:
-                time.sleep(0.002)  # give way, so that all of them get their turn
+                pause(0.002)  # give way, so that all of them get their turn
 
     def seal_again_and_again() -> None:
         while writing.is_set():
@@ -421,7 +421,7 @@ def test_readers_miss_nothing_and_repeat_nothing_beside_writers_and_sealers(tmp_
                     followed.extend((k, v) for k, v in row.values.items() if k in ("w0", "w1"))
                 if last:
                     return
-                time.sleep(0.005)
+                pause(0.005)
 
     writers = [threading.Thread(target=write, args=(i,)) for i in range(threads)]
     others = [threading.Thread(target=f) for f in (seal_again_and_again, read_again_and_again, follow)]

@@ -80,13 +80,9 @@ def _pipe(path: Path) -> None:
 
 
 def _socket(path: Path) -> None:
-    here = os.getcwd()
-    os.chdir(path.parent)  # a socket's path is short
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
+    with pytest.MonkeyPatch.context() as patch, socket.socket(socket.AF_UNIX) as made:
+        patch.chdir(path.parent)  # a socket's path is short
+        made.bind(path.name)
 
 
 def _device(path: Path) -> None:

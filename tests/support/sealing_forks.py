@@ -21,6 +21,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from waiting import PATIENCE
+
 __all__ = ["VARIABLE", "forking", "keeper_program", "python_path", "started_server"]
 
 VARIABLE = "SEALING_FORKS"
@@ -52,7 +54,7 @@ def started_server() -> Iterator[dict[str, str]]:
         support = os.path.dirname(os.path.abspath(__file__))
         paths = [os.path.join(support, "started"), support, os.environ.get("PYTHONPATH", "")]
         yield {VARIABLE: path, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        server.communicate(timeout=60)  # it ends as its stdin does
+        server.communicate(timeout=PATIENCE)  # it ends as its stdin does
 
 
 def python_path(*places: object) -> str:

@@ -12,13 +12,13 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from email.utils import formatdate
 
 from rollbook.remote import backlog
+from waiting import PATIENCE, pause, until
 
 SERVER = """
 import sys
@@ -32,12 +32,9 @@ sys.stdin.read()
 """
 
 
-def await_shipped(folder, seconds=300.0):
+def await_shipped(folder):
     """Until the last shipment of this run is in its place: the keeper goes on after `finish` on a slow machine."""
-    until = time.monotonic() + seconds
-    while not ((said := backlog(folder) or {}).get("done") and said.get("final")):
-        assert time.monotonic() < until, f"not shipped in {seconds:.0f} s: {said}"
-        time.sleep(0.05)
+    until(lambda: (said := backlog(folder) or {}).get("done") and said.get("final"), f"{folder} is shipped")
 
 
 class Moto:
@@ -61,12 +58,12 @@ class Moto:
     def bucket(self, name):
         signature = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT", headers={"Authorization": signature})
-        urllib.request.urlopen(request, timeout=30).read()
+        urllib.request.urlopen(request, timeout=PATIENCE).read()
         return name
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
 
 
@@ -107,12 +104,12 @@ class Azurite:
             "Authorization": f"SharedKey {self.account}:{signature}",
         }  # fmt: skip
         url = f"{self.url}/{self.account}/{name}?restype=container"
-        urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers), timeout=30).read()
+        urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers), timeout=PATIENCE).read()
         return name
 
     def close(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
 
 
 class Faults:
@@ -139,7 +136,7 @@ class Proxy:
         proxy = self
 
         class Handler(socketserver.StreamRequestHandler):
-            timeout = 60
+            timeout = PATIENCE
 
             def handle(self):
                 try:
@@ -191,7 +188,7 @@ class Proxy:
         faults = self.faults
         chance = faults.random.random()
         if faults.latency:
-            time.sleep(faults.latency)
+            pause(faults.latency)
         if faults.away:
             with self.lock:
                 self.requests.append((verb, path, 0))
@@ -204,7 +201,7 @@ class Proxy:
                 return harm(handler)
             chance -= getattr(faults, name)
         lost, cut = chance < faults.lost, faults.lost <= chance < faults.lost + faults.cut
-        with socket.create_connection(self.upstream, timeout=60) as upstream:
+        with socket.create_connection(self.upstream, timeout=PATIENCE) as upstream:
             lines = [f"{verb} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers if k.lower() not in _HOP)]
             lines += ["Connection: close", f"Content-Length: {len(body)}"]
             upstream.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
@@ -245,7 +242,7 @@ class Proxy:
         return False
 
     def _stall(self, handler):
-        self.faults.stalled.wait(30)
+        self.faults.stalled.wait(PATIENCE)
         abort(handler.connection)
         return False
 

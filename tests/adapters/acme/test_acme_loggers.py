@@ -16,6 +16,7 @@ import pytest
 
 from rollbook.adapters import acme
 from rollbook.errors import BadInput, RollbookWarning
+from waiting import PATIENCE
 
 
 class Failing(acme.Logger):
@@ -295,7 +296,7 @@ def test_close_waits_until_every_record_is_written() -> None:
 
     class Slow(acme.Logger):
         def write(self, data: Any) -> None:
-            gate.wait(10)
+            gate.wait(PATIENCE)
             kept.write(data)
 
     logger = acme.AsyncLogger(Slow())
@@ -334,7 +335,7 @@ def test_records_after_close_and_beyond_the_queue_are_counted_not_lost_silently(
 
     class Slow(acme.Logger):
         def write(self, data: Any) -> None:
-            gate.wait(10)
+            gate.wait(PATIENCE)
             kept.write(data)
 
     logger = acme.AsyncLogger(Slow(), queue_size=2)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.adapters.spinningup import statistics as stats
+from waiting import PATIENCE
 
 
 def test_large_counts_keep_all_their_digits() -> None:
@@ -71,9 +72,9 @@ class World:
 
     def _all(self, value: Any) -> list[Any]:
         self.slots[self.local.rank] = value
-        self.barrier.wait(5)
+        self.barrier.wait(PATIENCE)
         found = list(self.slots)
-        self.barrier.wait(5)
+        self.barrier.wait(PATIENCE)
         return found
 
     def Allreduce(self, mine: Any, out: Any, op: str) -> None:
@@ -94,7 +95,7 @@ class World:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         return results
 
 

@@ -1,0 +1,130 @@
+"""No test fails by chance: what a clock, the machine's speed, luck or the tests before it would decide is not asked."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+PROGRAMS = {"support/tortured.py", "support/sealing_forks.py"}  # run as processes of their own
+FILES = {str(path.relative_to(TESTS)): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
+CLOCKS = {"time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.process_time"}
+WAITS = {"wait", "join", "communicate", "acquire", "wait_done"}
+PATIENCE = 300.0
+
+
+def written(node: ast.AST) -> str:
+    """A name as it is written: `os.environ.pop`; what is no name is a question mark."""
+    if isinstance(node, ast.Attribute):
+        return f"{written(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Every call below a node, with its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield written(node.func), node
+
+
+def found(word: str, rule: Callable[[ast.AST], Iterable[ast.AST]], *but: str) -> list[str]:
+    """Files and lines in which `rule` finds something; only files that have the word are looked at."""
+    trees = [(name, ast.parse(text)) for name, text in FILES.items() if name not in but and re.search(word, text)]
+    return [f"{name}:{getattr(node, 'lineno', 0)}" for name, tree in trees for node in rule(tree)]
+
+
+def test_waiting_is_for_an_event_and_by_one_function() -> None:
+    def sleeps(tree: ast.AST) -> list[ast.AST]:
+        return [call for name, call in calls(tree) if name in ("time.sleep", "sleep")]
+
+    assert found("sleep", sleeps, "support/waiting.py", *PROGRAMS) == [], "waiting.until waits for an event"
+
+
+def test_no_wait_ends_before_a_slow_machine_is_through() -> None:
+    """A limit is a guard against hangs, or it is below a second because nothing is to come."""
+
+    def short(tree: ast.AST) -> Iterator[ast.AST]:
+        for name, call in calls(tree):
+            limits = [word.value for word in call.keywords if word.arg == "timeout"]
+            if name.rpartition(".")[2] in WAITS:
+                limits += call.args
+            numbers = [limit.value for limit in limits if isinstance(limit, ast.Constant)]
+            if any(isinstance(number, (int, float)) and 1 <= number < PATIENCE for number in numbers):
+                yield call
+
+    assert found(r"\.wait|\.join\(\d|timeout=|wait_done|acquire", short) == [], (
+        "waiting.PATIENCE is what a wait may last"
+    )
+
+
+def test_no_test_asserts_how_long_something_takes() -> None:
+    def durations(tree: ast.AST) -> Iterator[ast.AST]:
+        def is_read(node: ast.AST) -> bool:
+            return any(name in CLOCKS for name, _ in calls(node))
+
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for function in functions if is_read(tree) else ():
+            nodes = list(ast.walk(function))
+            taken = {
+                written(target)
+                for node in nodes
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and is_read(node.value)
+                for target in node.targets
+                if isinstance(node.value.op, ast.Sub)
+            }
+            for node in nodes:
+                if isinstance(node, ast.Assert):
+                    names = {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}
+                    if is_read(node.test) or names & taken:
+                        yield node
+
+    assert found(r"time\.", durations, "support/waiting.py") == []
+
+
+def test_random_numbers_begin_from_a_seed() -> None:
+    def unseeded(tree: ast.AST) -> list[ast.AST]:
+        made = ("default_rng", "Random", "RandomState", "Generator")
+        return [
+            call
+            for name, call in calls(tree)
+            if name.startswith(("random.", "np.random.")) and name.rpartition(".")[2] in made
+            if not call.args and not call.keywords
+        ]
+
+    assert found(r"random", unseeded) == []
+
+
+def test_what_all_tests_share_is_changed_by_monkeypatch_alone() -> None:
+    """The environment, the current folder and the path of modules are given back when a test is over."""
+
+    def changes(tree: ast.AST) -> Iterator[ast.AST]:
+        for node in ast.walk(tree):
+            targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else []
+            if any(isinstance(t, ast.Subscript) and written(t.value) == "os.environ" for t in targets):
+                yield node
+        changing = {"os.chdir", "os.putenv", "os.umask", "os.environ.update", "os.environ.pop", "time.tzset"}
+        yield from (call for name, call in calls(tree) if name in changing)
+
+    frameworks = [name for name in FILES if name.startswith("frameworks/")]  # one program each
+    assert found(r"os\.(chdir|putenv|umask|environ)|tzset", changes, "conftest.py", *PROGRAMS, *frameworks) == []
+
+
+def test_properties_are_asked_the_same_in_every_run_of_the_same_code() -> None:
+    hypothesis = pytest.importorskip("hypothesis")
+    for profile in ("rollbook", "long"):
+        assert hypothesis.settings.get_profile(profile).derandomize
+        assert hypothesis.settings.get_profile(profile).deadline is None
+
+    def overrides(tree: ast.AST) -> list[ast.AST]:
+        return [
+            call
+            for name, call in calls(tree)
+            if name in ("settings", "hypothesis.settings", "seed", "hypothesis.seed")
+            if name.endswith("seed") or "derandomize" in {word.arg for word in call.keywords}
+        ]
+
+    assert found("hypothesis", overrides) == []
