@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import rollbook
 from cases import some_of
-from rollbook.book import pieces
+from rollbook.book import axis, pieces
 from rollbook.book.book import Book
 from rollbook.book.pieces import Piece
 from rollbook.seal.folder import seal
@@ -193,3 +193,36 @@ def test_rows_that_stand_line_by_line_are_drawn_like_those_of_a_segment(
     monkeypatch.setattr(pieces, "_FEW_LINES", -1)
     np.testing.assert_equal(quick, drawn())
     monkeypatch.undo()
+
+
+def test_keys_that_know_no_step_are_placed_by_one_look_at_those_that_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path, attempts=[{"n": 1, "parent": None, "cut": None, "writer": "w1", "status": "finished"}])
+    writer = FakeWriter(run, "w1", attempt=1, start=1.7e9)
+    lane = writer.lane()
+    fast, blind = lane.stream("a"), [lane.stream(f"host/{name}") for name in "xyz"]
+    for row in range(90):
+        fast.log(float(row), env_step=row)
+        if row % 9 == 0:
+            for number, stream in enumerate(blind):
+                stream.log(float(row + number))
+    writer.close()
+    seal(run)
+    looks: list[str] = []
+    timelines = axis.timelines
+
+    def counted(pieces: Any, x: str, *more: Any) -> Any:
+        looks.append(x)
+        return timelines(pieces, x, *more)
+
+    monkeypatch.setattr(axis, "timelines", counted)
+    book = Book(run)
+    together = book.batch(["host/x", "host/y", "host/z"], x="env_step", points=50)
+    assert looks == ["env_step"]
+    for number, key in enumerate(together):
+        alone = book.series(key, x="env_step")
+        np.testing.assert_array_equal(together[key].x, alone.x)
+        np.testing.assert_array_equal(together[key].x, np.arange(0, 90, 9))
+        np.testing.assert_array_equal(together[key].mean, alone.mean)
+        assert together[key].mean[0] == number

@@ -11,6 +11,7 @@ from rollbook.array_types import NDArray
 from rollbook.book.hosts import Host
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.read_context import Timelines
 from rollbook.storage.columns import from_numpy, take_table, to_numpy
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name
@@ -74,13 +75,14 @@ def place(
     exact: bool,
     span: tuple[float, float] = (-np.inf, np.inf),
     others: OtherHosts | None = None,
+    remembered: Timelines | None = None,
 ) -> Placed:
     """Place the rows of a wide table on the axis `x`, a clock or a key.
 
     A row that lacks `x` gets the last reading before it, in time, of the writer that knows it best in the same
     attempt: the main writer, else the one with most rows. With `exact` it is not placed. `others` says which rows are
     of other hosts than that. Outside `span` (low, and high excluded) readings that are inferred may be others than the
-    true ones, outside of it as well.
+    true ones, outside of it as well. What was read of the axis is `remembered` for further keys of the same pieces.
     """
     n = table.num_rows
     if x in table.column_names:
@@ -97,7 +99,11 @@ def place(
         return Placed(cells, there, inferred)
     times = to_numpy(table["time"])[0]
     cells = cells.copy()
-    known = timelines(pieces, x, clocks, history, attempts, main_writers, span)
+    remembered = {} if remembered is None else remembered
+    asked = (x, span, tuple(map(id, pieces)))
+    if asked not in remembered:
+        remembered[asked] = timelines(pieces, x, clocks, history, attempts, main_writers, span)
+    known = remembered[asked]
     for number, (known_times, readings, owner) in known.items():
         rows = np.flatnonzero(~there & (attempt == number))
         moments = times[rows]
@@ -131,7 +137,32 @@ def timelines(
     rows_of: dict[tuple[int, str], int] = {}
     inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # times between which readings lie in the span
 
+    def put(whose: tuple[int, str], times: NDArray, cells: NDArray) -> None:
+        by_writer.setdefault(whose, []).append((times, cells))
+        rows_of[whose] = rows_of.get(whose, 0) + len(times)
+        if span != _EVERYWHERE:
+            seen = times[(cells >= span[0]) & (cells < span[1])]
+            if len(seen):
+                inside.setdefault(whose, []).append((int(seen.min()), int(seen.max())))
+
     def take(piece: Piece, blocks: list[int] | None) -> None:
+        column = _column_of(piece, x, clocks)
+        meta = piece.meta
+        if (
+            not piece.is_long
+            and None not in (meta.get("attempt"), meta.get("writer"))
+            and history.chooses_all(attempts)
+        ):
+            table = piece.read(["time", str(column)], blocks)  # whose rows these are stands in the description
+            if column in table.column_names:
+                times, (cells, valid) = to_numpy(table["time"])[0], to_numpy(table[column])
+                if cells.dtype.kind == "f":
+                    valid = ~np.isnan(cells) if valid is None else valid & ~np.isnan(cells)
+                if valid is not None and not valid.all():
+                    times, cells = times[valid], cells[valid]
+                if len(cells):
+                    put((int(meta["attempt"]), str(meta["writer"])), times, _counted(cells))
+            return
         table = _readings(piece, x, clocks, blocks)
         mask = None if table is None else chosen(table, history, attempts)
         if table is None:
@@ -142,19 +173,12 @@ def timelines(
         taken = np.ones(len(cells), dtype=bool) if valid is None else valid.copy()
         if cells.dtype.kind == "f":
             taken &= ~np.isnan(cells)
-        if cells.dtype == bool:
-            cells = cells.astype(np.int64)
-        times = to_numpy(table["time"])[0]
+        times, cells = to_numpy(table["time"])[0], _counted(cells)
         numbers, writers = to_numpy(table["attempt"])[0], to_numpy(table["writer"])[0]
         for number in np.unique(numbers[taken]).tolist():
             for writer in set(writers[taken & (numbers == number)].tolist()):
                 rows = taken & (numbers == number) & (writers == writer)
-                own_times, own_cells = times[rows], cells[rows]
-                by_writer.setdefault((number, writer), []).append((own_times, own_cells))
-                rows_of[number, writer] = rows_of.get((number, writer), 0) + len(own_times)
-                seen = own_times[(own_cells >= span[0]) & (own_cells < span[1])]
-                if len(seen):
-                    inside.setdefault((number, writer), []).append((int(seen.min()), int(seen.max())))
+                put((number, writer), times[rows], cells[rows])
 
     left: list[tuple[Piece, str, list[int]]] = []
     for piece in pieces:
@@ -187,9 +211,19 @@ def timelines(
         owner = max((w in main_writers, rows_of[number, w], w) for w in writers_of)[2]
         times = np.concatenate([t for t, _ in by_writer[number, owner]])
         readings = np.concatenate([c for _, c in by_writer[number, owner]])
-        order = np.argsort(times, kind="stable")
-        by_attempt[number] = (times[order], readings[order], owner)
+        if not bool(np.all(times[1:] >= times[:-1])):
+            order = np.argsort(times, kind="stable")
+            times, readings = times[order], readings[order]
+        by_attempt[number] = (times, readings, owner)
     return by_attempt
+
+
+_EVERYWHERE = (-np.inf, np.inf)
+
+
+def _counted(cells: NDArray) -> NDArray:
+    """Readings as numbers."""
+    return cells.astype(np.int64) if cells.dtype == bool else cells
 
 
 def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:

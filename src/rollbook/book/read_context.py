@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rollbook.array_types import NDArray
 from rollbook.book.hosts import Host
 from rollbook.book.pieces import Piece
 from rollbook.storage.history import Attempts, History
 
-__all__ = ["Context", "counts"]
+__all__ = ["Context", "Timelines", "counts"]
+
+Timelines = dict[object, dict[int, tuple[NDArray, NDArray, str]]]
+"""{what was asked: {attempt: times (unix ns), readings, their writer}}; see `axis.timelines`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Context:
       main_writers: the writers that opened the run; they own its clocks.
       x: the clock that a plot of the run should use, "" if nobody said.
       hosts: gives where each writer was; asked only when rows are placed by time.
+      timelines: what placing by time has read of the axis in this call; see `axis.place`.
     """
 
     path: str
@@ -35,6 +40,7 @@ class Context:
     main_writers: frozenset[str]
     x: str = ""
     hosts: Callable[[], Mapping[str, Host]] = field(default=dict)
+    timelines: Timelines = field(default_factory=dict)
 
 
 def counts(piece: Piece, run: Context) -> bool | None:

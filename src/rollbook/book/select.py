@@ -87,6 +87,7 @@ def select_metrics(
         exact=bool(exact),
         span=span,
         others=None if writers is None else OtherHosts(writers, hosts, by_time=exact is False),
+        remembered=run.timelines,
     )
     mask &= placed.there
     if start is not None:
