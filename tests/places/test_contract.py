@@ -56,7 +56,7 @@ def test_a_put_on_an_etag_holds_only_for_what_was_read(place):
     second = place.put("page", b"2", etag=first)
     with pytest.raises(Refused):
         place.put("page", b"3", etag=first)
-    assert place.get("page") == (b"2", second)
+    assert place.get("page")[:2] == (b"2", second)
     with pytest.raises(Refused):
         place.put("gone", b"1", etag=first)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from rollbook.ship.folder import push
 from rollbook.ship.merging import tidy
 from rollbook.ship.pull import pull
 from rollbook.storage.places import open_place, perform, views
-from rollbook.storage.places.commit import Commits
+from rollbook.storage.places.commit import Commits, Local, LocalFile
 from stores import await_shipped
 from waiting import until
 
@@ -104,6 +105,8 @@ def test_what_a_machine_that_vanished_had_shipped_reads_as_a_stale_run(tmp_path,
     push(page.parent, str(place), final=False)
     for mark in place.rglob("m/*.json"):  # as if it had been an hour ago
         mark.write_text(json.dumps({**json.loads(mark.read_text()), "written": time.time() - 3600, "heard": 0}))
+    for path in place.rglob("*.json"):
+        os.utime(path, (time.time() - 3600, time.time() - 3600))
     book = rollbook.open(f"file://{place}").one()
     assert book.status == "stale"
     assert steps_of(book) == list(range(300))
@@ -275,13 +278,13 @@ def test_pushing_nowhere_says_what_to_write(tmp_path):
 
 
 class Clock:
-    """Time in the test's hands, in place of a module's."""
+    """Time in the test's hands, in place of a module's; `ahead` of it goes that of a host whose clock is wrong."""
 
-    def __init__(self) -> None:
-        self.now = time.time()
+    def __init__(self, ahead: float = 0.0, of: Clock | None = None) -> None:
+        self.ahead, self.of, self.now = ahead, of, time.time()
 
     def time(self) -> float:
-        return self.now
+        return self.now if self.of is None else self.of.now + self.ahead
 
     monotonic = time
 
@@ -289,24 +292,63 @@ class Clock:
         return getattr(time, name)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 5.0, 45.0, 300.0])
+def stamp_by(clock, monkeypatch):
+    """From now on what is put in a place is stamped by this clock."""
+    from rollbook.storage.places.local import FolderPlace
+    from rollbook.storage.places.objects import ObjectPlace
+
+    stamps = {}
+    for kind in (FolderPlace, ObjectPlace):
+
+        def put(place, key, data, plain=kind.put, **conditions):
+            stamps[place.url, key] = clock.now
+            return plain(place, key, data, **conditions)
+
+        def get(place, key, into="", plain=kind.get):
+            stored = plain(place, key, into)
+            return stored._replace(modified=stamps.get((place.url, key), stored.modified))
+
+        monkeypatch.setattr(kind, "put", put)
+        monkeypatch.setattr(kind, "get", get)
+
+
+HOURS = 36_000.0
+
+
+def repr_of(value):
+    return repr(value)[:9]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ahead", "kind"),
+    [
+        (0.0, 0.0, "store"), (5.0, 0.0, "store"), (45.0, 0.0, "store"), (300.0, 0.0, "store"),
+        (5.0, HOURS, "store"), (45.0, -HOURS, "store"), (5.0, HOURS, "bucket"), (45.0, -HOURS, "bucket"),
+    ],
+)  # fmt: skip
 def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one_that_ended_is(
-    tmp_path, store, monkeypatch, seconds
+    tmp_path, request, monkeypatch, seconds, ahead, kind
 ):
-    """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end."""
+    """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end. The clock
+    of the host is wrong by so much, that of the store is right."""
     from rollbook.keeper.shipping import IDLE_SECONDS
     from rollbook.runs import remote
     from rollbook.ship import folder as shipping
     from rollbook.storage import status
 
+    store = request.getfixturevalue(kind)
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 1.0}, env_step=1)
     run.write_about()
+    page = json.loads((run.folder / "run.json").read_text())
+    (run.folder / "run.json").write_text(json.dumps({**page, "created": page["created"] + ahead}))
     clock = Clock()
-    for module in (status, remote, shipping):
-        monkeypatch.setattr(module, "time", clock)
+    host = Clock(ahead, clock)
+    stamp_by(clock, monkeypatch)
     for module in (status, remote):
+        monkeypatch.setattr(module, "time", clock)
         monkeypatch.setattr(module, "is_alive", lambda _: None, raising=False)  # it is on another host
+    monkeypatch.setattr(shipping, "time", host)
     beat = run.folder / "data" / "keeper" / "heartbeat"
     plain = shipping._Shipment._ship
 
@@ -323,7 +365,7 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     monkeypatch.setattr(shipping._Shipment, "_ship", slowly)
     for _ in range(4):
         beat.write_text("{}")
-        os.utime(beat, (clock.now - 15, clock.now - 15))  # a silent writer is seen every fifteen seconds
+        os.utime(beat, (host.time() - 15, host.time() - 15))  # a silent writer is seen every fifteen seconds
         push(run.folder, final=False, every=IDLE_SECONDS)
         assert statuses() == ("running", "running")
         clock.now += IDLE_SECONDS
@@ -332,6 +374,40 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     clock.now += 2
     assert statuses() == ("stale", "stale")
     run.finish()
+
+
+def test_tidying_a_place_is_no_sign_of_life_of_the_runs_in_it(tmp_path, store, monkeypatch):
+    clock = Clock()
+    stamp_by(clock, monkeypatch)
+    place, commits = open_place(store), Commits("cartpole/ppo-1/", "there")
+    facts = {"written": clock.now - HOURS, "heard": clock.now - HOURS - 5, "due": clock.now - HOURS + 20}
+    for content in (b"1", b"22"):
+        files = {"notes.txt": LocalFile("notes.txt", len(content), content.decode(), lambda c=content: c)}
+        perform(commits.ship(lambda files=files: Local(files), lambda: facts), place)
+    until, swept = clock.now + 20, []
+    for _ in range(2):
+        clock.now += 1000
+        swept.append(perform(commits.sweep(), place))
+        (manifest,) = perform(commits.origins(), place).values()
+        assert manifest.promised_until() == pytest.approx(until)
+    assert swept == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "due", [math.nan, math.inf, -math.inf, 1e300, 10**400, -5, "soon", None, [1], True], ids=repr_of
+)
+def test_a_manifest_of_a_stranger_promises_a_day_at_most(tmp_path, store, due):
+    """Whatever stands in it, the run can be read."""
+    run = recorded(tmp_path / "runs", rows=5)
+    push(run, store)
+    (mark,) = (tmp_path / "store").rglob("m/*.json")
+    page = json.loads(mark.read_text())
+    for name in ("due", "heard", "written", "stamped"):
+        mark.write_text(json.dumps({**page, name: due}))
+        views.forget()
+        assert rollbook.open(store).one().status == "finished"
+        (manifest,) = perform(Commits(f"cartpole/{run.name}/", "").origins(), open_place(store)).values()
+        assert manifest.promised_until() <= time.time() + 86_400
 
 
 def test_after_a_clock_went_back_an_idle_run_is_still_heard_of(tmp_path, store):

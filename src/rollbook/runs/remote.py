@@ -15,7 +15,7 @@ from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.catalogue import fields_of, read_catalogue
-from rollbook.storage.places.commit import Commits, promised_until
+from rollbook.storage.places.commit import Commits
 from rollbook.storage.places.opening import PAGE, open_place
 from rollbook.storage.places.steps import Away, Missing, Unknown
 from rollbook.storage.places.views import address_of, folders_of
@@ -127,10 +127,11 @@ def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
         run = address_of(str(row["path"]))[1]
         try:
             manifests = perform(Commits(f"{run}/", "").origins(), place)
-        except (Damaged, NewerFormat):  # opening it says so
+            last = max((version.promised_until() for version in manifests.values()), default=0.0)
+            last = last or place.get(f"{run}/run.json").modified or float(row.get("created") or 0.0)
+        except (Damaged, NewerFormat, Missing):  # opening it says so
             continue
-        last = max((promised_until(version.about) for version in manifests.values()), default=0.0)
-        if time.time() - max(last, float(row.get("created") or 0.0)) > STALE_SECONDS:
+        if time.time() - last > STALE_SECONDS:
             row["status"] = "stale"
 
 

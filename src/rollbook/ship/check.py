@@ -12,7 +12,7 @@ import time
 from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
 from rollbook.ship.pages import page_of
 from rollbook.storage.places import claim, open_place, perform
-from rollbook.storage.places.commit import Commits, NotShipped, promised_until
+from rollbook.storage.places.commit import Commits, NotShipped
 from rollbook.storage.places.steps import Away, Missing, Unknown
 from rollbook.storage.status import STALE_SECONDS
 
@@ -41,7 +41,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
         if takes_over or there.get("status") != "running":
             return
         for id, manifest in perform(Commits(f"{run}/", "").origins(), place).items():
-            written = promised_until(manifest.about, "written")
+            written = manifest.promised_until("written")
             if id != origin and manifest.about.get("home") and time.time() - written < STALE_SECONDS:
                 raise RunIsLive(
                     f"{url}/{run} is being written on {manifest.about.get('host')}. Wait for it, or use "

@@ -17,7 +17,7 @@ from rollbook.ship.snapshot import Snapshots
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Manifest, NotShipped
 from rollbook.storage.places.row_ranges import are_inside, held_by
-from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
+from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown
 from rollbook.storage.places.views import check_file, laid_out, page_and_manifests
 
 __all__ = ["Pulled", "pull"]
@@ -50,7 +50,7 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
     """
     folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
     report = Pulled()
-    page: bytes | None = None
+    page: Stored | None = None
     try:
         for turn in range(_MOST_TRIES):
             page, manifests = perform(page_and_manifests(f"{run}/"), place)
@@ -59,7 +59,7 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
                     f"{place.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
                     f"with: rollbook ls --dir {place.url}"
                 )
-            _check_same(folder, run, page)
+            _check_same(folder, run, page.data)
             if _fetch_all(place, run, folder, manifests, report):
                 break
             if turn == _MOST_TRIES - 1:
@@ -67,7 +67,7 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
     except (Away, Unknown, NotShipped) as err:
         raise PlaceAway(f"{place.url}: {err or 'no answer'}") from None
     assert page is not None
-    _keep_page(folder, page)
+    _keep_page(folder, page.data)
     origin = origin_of(folder)
     covers = [
         cover

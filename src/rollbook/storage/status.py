@@ -60,5 +60,5 @@ def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
         with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
-    created = about.get("created")
-    return time.time() - max(heard, float(created) if isinstance(created, (int, float)) else 0.0)
+    created = about.get("created")  # by the clock of the run's host: only where no file tells
+    return time.time() - (heard or (float(created) if isinstance(created, (int, float)) else 0.0))

@@ -46,11 +46,11 @@ __all__ = [
     "NotShipped",
     "Shipped",
     "plan",
-    "promised_until",
 ]
 
 FORMAT = 1
 _MOST_TRIES = 12
+_LONGEST_PROMISE = 86400.0
 
 
 class NotShipped(Exception):
@@ -104,16 +104,6 @@ class LocalFile(NamedTuple):
     cut: Callable[[tuple[Cover, ...]], LocalFile] | None = None
 
 
-def promised_until(about: Mapping[str, object], *more: str) -> float:
-    """Until when a run counts as heard of, by what a manifest tells: its rows came then, or more of it is due then.
-
-    Args:
-      more: further moments of the manifest that count.
-    """
-    moments = [about.get(name) for name in ("heard", "due", *more)]
-    return max((float(moment) for moment in moments if isinstance(moment, (int, float))), default=0.0)
-
-
 class Manifest(NamedTuple):
     """What an origin has shipped.
 
@@ -121,12 +111,39 @@ class Manifest(NamedTuple):
       epoch: raised by each sweep; begins at a random number.
       files: path in the run's folder -> where it lies.
       about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin: heard, when a row
-        came or a writer was seen last; due, when the next manifest comes at the latest if all is well.
+        came or a writer was seen last; due, when the next manifest comes at the latest if all is well. All by the clock
+        of who ships. `stamped`: when that was told by the store's clock, where somebody has changed the files since.
+      modified: when it was put, by the store's clock; 0.0 where that is not known.
     """
 
     epoch: int
     files: dict[str, Named]
     about: dict[str, Any]
+    modified: float = 0.0
+
+    def promised_until(self, *more: str) -> float:
+        """Until when the run counts as heard of, by the store's clock: its rows came then, or more of it is due then.
+
+        The clock of who ships may be wrong by hours: what it said when it told this is set to what the store said. A
+        promise for more than a day is none.
+
+        Args:
+          more: further moments that count.
+        """
+        written, stamped = (self._moment(name) for name in ("written", "stamped"))
+        last = max(self._moment(name) for name in ("heard", "due", *more))
+        stamped = stamped or self.modified
+        if not (written and stamped and last):
+            return last
+        return stamped + min(last - written, _LONGEST_PROMISE)
+
+    def _moment(self, name: str) -> float:
+        value = self.about.get(name)
+        return float(value) if isinstance(value, (int, float)) and 0 < value < 2**33 else 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """`about`, for a manifest that names the same rows in other files: who ships has said nothing new by that."""
+        return {**self.about, "stamped": self._moment("stamped") or self.modified} if self.modified else self.about
 
     def encode(self) -> bytes:
         """As it lies in the store."""
@@ -419,7 +436,7 @@ class Commits:
             stored = yield Get(self.manifest_key)
         except Missing:
             return Manifest(0, {}, {}), None
-        return Manifest.decode(stored.data, self.manifest_key), stored.etag
+        return Manifest.decode(stored.data, self.manifest_key)._replace(modified=stored.modified), stored.etag
 
     def _replace(self, manifest: Manifest, etag: str | None) -> Steps[str | None]:
         """The new etag; None if that is unknown, which has to be read."""
@@ -443,7 +460,9 @@ class Commits:
                 continue
             if isinstance(answer, Exception):
                 raise answer
-            manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)
+            manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)._replace(
+                modified=answer.modified
+            )
         return manifests
 
     def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, object]]]:
@@ -503,7 +522,7 @@ class Commits:
             return False
         sent = yield from self._upload(files)
         new = {**rest, **{path: piece for (path, _), piece in sent.items()}}
-        return (yield from self._replace(Manifest(manifest.epoch, new, manifest.about), etag)) is not None
+        return (yield from self._replace(Manifest(manifest.epoch, new, manifest.facts()), etag)) is not None
 
     def sweep(self, may_go: Callable[[object], bool] = lambda entry: True) -> Steps[int]:
         """Delete the pieces that no manifest names; how many.
@@ -515,7 +534,7 @@ class Commits:
         manifest, etag = yield from self.manifest()
         if etag is None:  # removed, and nobody makes it again
             return 0
-        fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.about)
+        fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.facts())
         unnamed = _unnamed(self.base, fenced, listed, may_go)
         if not unnamed or (yield from self._replace(fenced, etag)) is None:
             return 0

@@ -36,12 +36,12 @@ class FolderPlace:
                 shutil.copyfile(self._path(key), into)
                 return Stored(b"", "")
             with open(self._path(key), "rb") as file:
-                data = file.read()
+                data, modified = file.read(), os.fstat(file.fileno()).st_mtime
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise Missing(key) from None
         except OSError as err:
             raise self._told(err, Away) from None
-        return Stored(data, _digest(data))
+        return Stored(data, _digest(data), modified)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """See `place.Place`."""

@@ -81,7 +81,7 @@ class ObjectPlace:
             answer = self._obstore.get(self._store, self._prefix + key)
             etag = str(answer.meta["e_tag"])
             if not into:
-                return Stored(bytes(answer.bytes()), etag)
+                return Stored(bytes(answer.bytes()), etag, answer.meta["last_modified"].timestamp())
             with open(into, "wb") as file:
                 for chunk in answer.stream(min_chunk_size=1024 * 1024):
                     file.write(chunk)

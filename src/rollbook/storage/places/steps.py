@@ -52,10 +52,11 @@ class Away(Exception):
 
 
 class Stored(NamedTuple):
-    """What lies under a name."""
+    """What lies under a name; `modified` is unix seconds by the store's clock, 0.0 where that is not known."""
 
     data: bytes
     etag: str
+    modified: float = 0.0
 
 
 class Entry(NamedTuple):

@@ -24,10 +24,10 @@ from rollbook.errors import Damaged, NotARun, PlaceAway, RollbookError
 from rollbook.files import read_json, user_cache, write_json
 from rollbook.remote import check_remote
 from rollbook.storage.layout import PartName
-from rollbook.storage.places.commit import Commits, Manifest, NotShipped, promised_until
+from rollbook.storage.places.commit import Commits, Manifest, NotShipped
 from rollbook.storage.places.opening import open_place
 from rollbook.storage.places.place import Place, perform
-from rollbook.storage.places.steps import Away, Get, Missing, Steps, Unknown
+from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown
 
 __all__ = [
     "address_of",
@@ -191,19 +191,19 @@ class _View:
             )
         before = self.index().get("files") or {}
         files: dict[str, list[Any]] = {path: list(entry) for path, entry in laid_out(manifests).items()}
-        seen = max((promised_until(m.about) for m in manifests.values()), default=0.0)
+        seen = max((m.promised_until() for m in manifests.values()), default=0.0)
         new = {path: entry for path, entry in files.items() if before.get(path) != entry or not self._has(path)}
         self._fetch_small(place, new, files)
         for path, entry in new.items():
             if not _is_eager(path, int(entry[1])):
                 self._make_hole(path, int(entry[1]))
         self._write("data/writers.json", _joined_writers(place, self.run, manifests))
-        self._write("run.json", page)
+        self._write("run.json", page.data)
         os.makedirs(os.path.join(self.folder, "data", "keeper"), exist_ok=True)
         beat = os.path.join(self.folder, "data", "keeper", "heartbeat")
         if not os.path.exists(beat):
             self._write("data/keeper/heartbeat", b"{}")
-        seen = seen or _created(page)  # what a reader here did is no sign of life
+        seen = seen or page.modified or _created(page.data)  # what a reader here did is no sign of life
         for name in (beat, os.path.join(self.folder, "run.json")):
             os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
@@ -277,14 +277,14 @@ class _View:
                 pass
 
 
-def page_and_manifests(base: str) -> Steps[tuple[bytes | None, dict[str, Manifest]]]:
+def page_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, Manifest]]]:
     """(run.json, the manifests by origin)."""
     manifests = yield from Commits(base, "").origins()
     try:
         page = yield Get(f"{base}run.json")
     except Missing:
         return None, manifests
-    return page.data, manifests
+    return page, manifests
 
 
 def _created(page: bytes) -> float:
