@@ -21,6 +21,7 @@ from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.many_runs import ManyRuns
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
+from rollbook.keeper.shipping import Shipping
 from rollbook.remote import begin
 from waiting import PATIENCE
 
@@ -269,3 +270,30 @@ def test_the_training_process_starts_a_shared_keeper_again(
     finally:
         run.finish()
     assert read_json(str(run.folder / "run.json"))["status"] == "finished"
+
+
+def test_runs_that_wait_for_room_to_be_shipped_are_shipped_in_turn_and_promise_no_more_than_they_keep(
+    tmp_path: Path, clock: Any, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(Shipping, "most_at_once", 2)
+    shippings, program = [], "import os, sys, time\nwhile not os.path.exists(sys.argv[1] + '/go'): time.sleep(0.01)"
+    for i in range(6):
+        folder = tmp_path / f"run-{i}"
+        (folder / "data" / "keeper").mkdir(parents=True)
+        begin(str(folder), f"file://{tmp_path}/store", home=True)
+        shippings.append(Shipping(str(folder), clock, lambda *_: None, [sys.executable, "-c", program]))
+    waiting = list(shippings)
+    for waited in (0, 30, 60):
+        for _ in range(5):
+            for shipping in waiting:
+                shipping.step(changed_at=clock.now)
+        under_way = [shipping for shipping in shippings if shipping.busy]
+        assert under_way == waiting[:2]
+        for shipping in under_way:
+            assert shipping.options == (f"--every={40 + waited}",)
+            (tmp_path / f"run-{shippings.index(shipping)}" / "go").touch()
+            eventually(lambda shipping=shipping: shipping.poll() is not None)
+        waiting = waiting[2:]
+        clock.now += 30
+    assert not waiting
+    assert Shipping.at_work == 0

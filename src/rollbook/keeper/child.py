@@ -92,11 +92,11 @@ class Child(ABC):
         return self._fd
 
     def may_start(self) -> bool:
-        """No child is at work, and the last one did not fail a moment ago."""
-        return self._process is None and self._clock() >= self._not_before
+        """No child is at work, the last one did not fail a moment ago, and other runs leave room for one."""
+        return self._process is None and self._clock() >= self._not_before and self.at_work < self.most_at_once
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now, whatever waits; False if one is at work or the last one failed a moment ago."""
+        """Start a child now, whatever waits; False if it may not be started (`may_start`)."""
         self.poll()
         if not self.may_start():
             return False
@@ -128,8 +128,6 @@ class Child(ABC):
         """Whether a child with this exit status succeeded; where not, `_failed` was told why."""
 
     def _start(self, *, final: bool) -> None:
-        if self.at_work >= self.most_at_once:  # its turn comes
-            return
         words = [self._run_folder, *self.options, *(["--final"] if final else [])]
         try:
             with open(os.path.join(keeper_folder(self._run_folder), "log"), "ab") as log:

@@ -18,6 +18,7 @@ from rollbook.capture.host import probes
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import Household
+from rollbook.keeper.shipping import Shipping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _GRID_SECONDS = 0.1
 """Runs that are due within such a time are stepped one after the other: waking up costs more than a look."""
 _FEED_STRETCHES = 4
 """Where runs are looked at more rarely, sinks get rows at every fourth look."""
+_LEAST_SHIPPING = 8
+"""So many runs may be shipped at once, or two a core: a hundred processes at once bring a machine to a stand."""
 _SAMPLE_SECONDS = 0.5
 """What was read of the machine is good so long for all runs."""
 
@@ -306,6 +309,7 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 def main(folder: str) -> None:
     """Be the keeper of a household; ends at once if there is one."""
     Sealing.most_at_once, Sealing.options = 2, ("--at-once=2",)
+    Shipping.most_at_once = max(_LEAST_SHIPPING, 2 * (os.cpu_count() or 1))
     probes.share_seconds = _SAMPLE_SECONDS
     ManyRuns(Household(folder)).run()
     sys.stdout.flush()

@@ -302,6 +302,8 @@ class OneRun:
             return _BUSY_SECONDS
         if self._sealing.busy:
             return self._pause_beside(self._sealing, _BUSY_SECONDS)
+        if self._shipping.fileno() >= 0 and self._hears_children:
+            self._awaited = self._shipping  # other runs may wait for its room
         fed = due or not self._feeding.has_news()
         ships = self._shipping.busy or self._shipping.failures > 0
         self._rests = drained and fed and not self._feeding.needs_time() and not ships

@@ -51,6 +51,8 @@ class Shipping(Child):
         self._wanted = False
         self._idle_seconds = IDLE_SECONDS
         self._looked_at = self._shipped_at = -1e9
+        self._due_since: float | None = None
+        self._waited = 0.0
         self._is_home = self._was_definite = False
 
     @property
@@ -93,13 +95,19 @@ class Shipping(Child):
         self.poll()
         self._is_home = False
         is_time = self.wanted and (self.failures > 0 or self._clock() >= self.due_at(changed_at))
+        if not is_time or self.busy:
+            self._due_since = None
+        elif self._due_since is None:
+            self._due_since = self._clock()
         if is_time and self.may_start():
+            # It waited for room that other runs took; the next one may have to wait as long.
+            self._waited = self._clock() - (self._due_since or self._clock()) if not self.failures else 0.0
             is_idle = changed_at < self.started_at and not self.failures
             self._idle_seconds = min(LONGEST_IDLE_SECONDS, 2 * self._idle_seconds) if is_idle else IDLE_SECONDS
             self._start(final=False)
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now; False if one is at work, the last one failed a moment ago, or the run has no place."""
+        """Start a child now; False if it may not be started (`may_start`), or the run has no place."""
         return self.wanted and super().begin(final=final)
 
     def poll(self) -> bool | None:
@@ -110,7 +118,7 @@ class Shipping(Child):
 
     def _start(self, *, final: bool) -> None:
         self._is_home = False
-        self.options = (f"--every={self._idle_seconds:g}",)
+        self.options = (f"--every={self._idle_seconds + self._waited:g}",)
         super()._start(final=final)
 
     def _ended(self, status: int) -> bool:
