@@ -112,8 +112,13 @@ class Azurite:
         self.process.wait(PATIENCE)
 
 
+MOST_HARM = 3
+
+
 class Faults:
-    """What the proxy does to requests. All chances are between 0 and 1."""
+    """What the proxy does to requests. All chances are between 0 and 1; no request meets harm more than three times in
+    a row, so that whoever asks again often enough gets through without luck.
+    """
 
     def __init__(self, seed=0):
         self.random = random.Random(seed)
@@ -121,6 +126,14 @@ class Faults:
         self.latency = 0.0
         self.away = False
         self.stalled = threading.Event()
+        self.harmed: Counter[tuple[str, str, str]] = Counter()
+
+    def chance(self, request):
+        """Where this request falls among the harms; 1: beyond all of them."""
+        chance = self.random.random() if self.harmed[request] < MOST_HARM else 1.0
+        is_harmed = chance < self.busy + self.reset + self.stall + self.lost + self.cut
+        self.harmed[request] = self.harmed[request] + 1 if is_harmed else 0
+        return chance
 
 
 class Proxy:
@@ -186,7 +199,8 @@ class Proxy:
         verb, path, headers = head
         body = read_body(handler.rfile, headers)
         faults = self.faults
-        chance = faults.random.random()
+        with self.lock:
+            chance = faults.chance((verb, path, dict(headers).get("range", "")))
         if faults.latency:
             pause(faults.latency)
         if faults.away:
