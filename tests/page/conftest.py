@@ -13,6 +13,7 @@ import pytest
 from page_server import record
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
+from waiting import PATIENCE
 
 BUILT = Path(__file__).parents[2] / "src" / "rollbook" / "server" / "page" / "index.html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -72,6 +73,7 @@ class Page:
 
     def __init__(self, tab: Any) -> None:
         self.tab = tab
+        tab.set_default_timeout(1000 * PATIENCE)  # of what it waits for
         self.errors: list[str] = []
         self._asked: set[Any] = set()
         tab.on("request", lambda asked: "/api/" in asked.url and self._asked.add(asked))
@@ -92,11 +94,11 @@ class Page:
     def settled(self) -> Page:
         """Wait until the page has asked nothing for half a second (a worker keeps "networkidle" from coming)."""
         quiet, ticks = 0, 0
-        while quiet < 5 and ticks < 600:
+        while quiet < 5 and ticks < 10 * PATIENCE:
             self.tab.wait_for_timeout(100)
             ticks += 1
             quiet = 0 if self._asked else quiet + 1
-        assert quiet == 5, f"still asking after a minute: {[asked.url for asked in self._asked]}"
+        assert quiet == 5, f"still asking: {[asked.url for asked in self._asked]}"
         return self
 
     def drawn(self, many: int = 1) -> Page:

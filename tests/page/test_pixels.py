@@ -87,8 +87,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, npt.NDAr
 
 def looked_at(page: Any, address: str, run: str, low: int, high: int) -> Drawn:
     page.open(address, f"#/runs?show={run}.1&pin=p/value&all=1&marks=0&z={low}_{high}").drawn().settled()
-    page.tab.wait_for_timeout(300)
-    said = page.tab.evaluate(PIXELS)
+    said = None
+    while (now := page.tab.evaluate(PIXELS)) != said:  # until a picture stays
+        said = now
+        page.tab.wait_for_timeout(100)
     numbers = [float(word) for word in said["drawn"].split()]
     ink = [[int(row) for row in column.split(",") if row] for column in said["ink"].split(";")[:-1]]
     return Drawn(tuple(numbers[:4]), tuple(numbers[4:]), ink)  # type: ignore[arg-type]

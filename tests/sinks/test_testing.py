@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,13 @@ def test_a_broken_filter_is_found(broken, check, tmp_path: Path) -> None:
     testing.check_filter(Filter, tmp_path)
     with pytest.raises(AssertionError):
         FILTER_CHECKS[check](broken, tmp_path)
+
+
+def test_what_other_threads_read_and_write_is_no_work_of_the_sink(tmp_path: Path) -> None:
+    def besides() -> None:
+        thread = threading.Thread(target=(tmp_path / "other").write_bytes, args=(bytes(1 << 20),))
+        thread.start()
+        thread.join()
+
+    _, moved = testing.count_operations(besides)
+    assert moved < 1 << 19
