@@ -197,6 +197,17 @@ def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> N
     assert run.book.metrics("x")["x"].to_pylist() == [1.0, 3.0]
 
 
+def test_a_run_in_which_nothing_is_logged_any_more_writes_nothing_by_itself(start: Start) -> None:
+    run, rows = start(), []
+    for step in range(2):
+        run.log({"x": 1.0}, env_step=step)
+        for _ in range(3):
+            run._parts.ticker._cost_due = 0.0
+            run._parts.ticker.tick()
+            rows.append(run.writer.rows_written())
+    assert rows == [2, 2, 2, 4, 4, 4]  # what rollbook costs is told once after each row
+
+
 def test_must_with_nothing_to_restore_raises(root: Path, start: Start) -> None:
     killed(root, "run.log({'x': 1.0}, env_step=1)")
     run = start(resume="must")

@@ -35,6 +35,7 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + FIRST_COST_SECONDS
+        self._told_rows = 0  # that had been written when the last such row was
         self._kept_until = 0.0
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run.writer.make_log(
@@ -135,7 +136,7 @@ class Ticker(threading.Thread):
         self._cost_due = moment + COST_SECONDS
         writer = self._run.writer
         # The last round comes after the end; and before anything was logged there is nothing to tell.
-        if self._run.has_training_rows() and not writer.closed:
+        if self._run.has_training_rows() and writer.rows_written() > self._told_rows and not writer.closed:
             cost = {
                 "seconds": writer.seconds_spent(),
                 "rows": writer.rows_written(),
@@ -144,3 +145,4 @@ class Ticker(threading.Thread):
             if row_ns := writer.row_cost_ns():
                 cost["row_microseconds"] = row_ns / 1e3
             self._log(cost)
+            self._told_rows = writer.rows_written()
