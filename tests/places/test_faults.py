@@ -7,9 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import rollbook
 from rollbook import errors
+from rollbook.cli.app import app
 from rollbook.remote import backlog
 from rollbook.ship.folder import push
 from rollbook.storage.places import views
@@ -98,6 +100,37 @@ def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, prox
     run.finish()
     push(run.folder)
     assert len(rollbook.open(bucket)) == 1
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "push", "pull", "sync", "catalogue"])
+@pytest.mark.parametrize("harm", ["busy", "gone"])
+def test_each_command_on_a_store_that_is_away_says_once_where_what_and_what_to_do(
+    harm, command, tmp_path, bucket, proxy, monkeypatch
+):
+    from rollbook.storage.places import objects
+
+    plain = objects.open_objects
+    monkeypatch.setattr(objects, "open_objects", lambda *where: plain(*where[:-1], 0.1))  # nobody waits for it here
+    folder = recorded(tmp_path, rows=10)
+    push(folder, bucket)
+    if harm == "busy":
+        proxy.faults.busy = 1.0
+    else:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    words = {
+        "ls": ["ls", "--dir", bucket], "show": ["show", f"{bucket}/cartpole/{folder.name}"],
+        "push": ["push", str(folder), bucket], "pull": ["pull", bucket, "--dir", str(tmp_path / "back")],
+        "sync": ["sync", str(folder), bucket], "catalogue": ["catalogue", bucket],
+    }[command]  # fmt: skip
+    answer = CliRunner().invoke(app, words)
+    said = " ".join(answer.output.split())
+    assert answer.exit_code == 1
+    assert said.count(bucket) == 1, answer.output
+    expected = (
+        "answers SlowDown. It is busy" if harm == "busy" else "gives no answer (it cannot be connected to). Look at"
+    )
+    assert expected in said
+    assert "try again later" in said
 
 
 def test_a_view_of_a_run_is_shown_while_its_store_is_away(tmp_path, bucket, proxy):

@@ -108,13 +108,13 @@ def catalogue(url: str, rebuild: bool) -> None:
     from rollbook.runs.remote import root_of
     from rollbook.storage.places.catalogue import read_catalogue
     from rollbook.storage.places.catalogue import rebuild as make_again
-    from rollbook.storage.places.steps import Away, Unknown
+    from rollbook.storage.places.steps import Away, Unknown, said_of
 
     place, _ = root_of(url)
     try:
         known = make_again(place) if rebuild else read_catalogue(place)
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{url}: {err or 'no answer'}") from None
+        raise PlaceAway(said_of(err, place.url)) from None
     click.echo(f"{len(known.runs):,} runs, as of {max(0.0, time.time() - known.written):.0f} s ago")
     for problem in known.problems:
         remark(clean(problem))

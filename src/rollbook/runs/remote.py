@@ -17,7 +17,7 @@ from rollbook.storage.places import Place, perform
 from rollbook.storage.places.catalogue import fields_of, read_catalogue
 from rollbook.storage.places.commit import Commits
 from rollbook.storage.places.opening import PAGE, open_place
-from rollbook.storage.places.steps import Away, Missing, Unknown
+from rollbook.storage.places.steps import Away, Missing, Unknown, said_of
 from rollbook.storage.places.views import address_of, folders_of
 from rollbook.storage.status import STALE_SECONDS
 
@@ -66,7 +66,7 @@ def open_address(url: str) -> RunSet:
         rows = [_row(folder, fields) for folder, fields in zip(folders, known.values(), strict=True)]
         _tell_stale(place, rows)
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{url}: {err or 'no answer'}") from None
+        raise PlaceAway(said_of(err, place.url)) from None
     if names and not rows:
         raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: rollbook ls {place.url}")
     runs = RunSet(rows, url, problems)
@@ -95,7 +95,7 @@ def root_of(url: str) -> tuple[Place, str]:
         except Missing:
             continue
         except (Away, Unknown) as err:
-            raise PlaceAway(f"{url}: {err or 'no answer'}. Look at the address and at the network") from None
+            raise PlaceAway(said_of(err, place.url)) from None
         return place, "/".join(names[len(names) - up :])
     raise NotARunPlace(
         f"{url}: no runs of rollbook lie here: neither it nor what is above it has a {PAGE}. They come here with "

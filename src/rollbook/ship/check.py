@@ -13,7 +13,7 @@ from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
 from rollbook.ship.pages import page_of
 from rollbook.storage.places import claim, open_place, perform
 from rollbook.storage.places.commit import Commits, NotShipped
-from rollbook.storage.places.steps import Away, Missing, Unknown
+from rollbook.storage.places.steps import Away, Missing, Unknown, said_of
 from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["check", "main"]
@@ -48,7 +48,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
                     "resume='takeover'"
                 )
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(f"{url} cannot be reached ({err})") from None
+        raise PlaceAway(said_of(err, url)) from None
 
 
 def main(arguments: list[str] | None = None) -> int:

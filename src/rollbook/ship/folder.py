@@ -22,7 +22,7 @@ from rollbook.ship.snapshot import Snapshots, another_name
 from rollbook.storage.places import Place, claim, open_place, perform
 from rollbook.storage.places.catalogue import mark_pushed, note_run
 from rollbook.storage.places.commit import Commits, Gone, Local, Manifest, NotShipped, plan
-from rollbook.storage.places.steps import Away, LookAgain, Unknown
+from rollbook.storage.places.steps import Away, LookAgain, Unknown, said_of
 
 __all__ = ["Report", "main", "push"]
 
@@ -135,8 +135,9 @@ class _Shipment:
             self._merge(place)
             self._sweep(place)
         except (Away, Unknown, LookAgain) as err:
-            self._tell(began, f"{self.origin.url} gives no answer" if not str(err) else str(err))
-            raise PlaceAway(f"{err or 'no answer'}") from None
+            words = said_of(err, self.origin.url)
+            self._tell(began, words)
+            raise PlaceAway(words) from None
         except NotShipped as err:
             self._tell(began, str(err))
             raise PlaceAway(str(err)) from None

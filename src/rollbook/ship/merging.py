@@ -18,7 +18,7 @@ from rollbook.storage.layout import PartName
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Commits, LocalFile, Manifest
 from rollbook.storage.places.row_ranges import Cover
-from rollbook.storage.places.steps import Away, List, Steps, Unknown
+from rollbook.storage.places.steps import Away, List, Steps, Unknown, said_of
 
 __all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
 
@@ -66,7 +66,7 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
     except (Away, Unknown) as err:
         from rollbook.errors import PlaceAway
 
-        raise PlaceAway(f"{place.url}: {err or 'no answer'}") from None
+        raise PlaceAway(said_of(err, place.url)) from None
     return report
 
 

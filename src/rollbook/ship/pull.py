@@ -17,7 +17,7 @@ from rollbook.ship.snapshot import Snapshots
 from rollbook.storage.places import Place, perform
 from rollbook.storage.places.commit import Manifest, NotShipped
 from rollbook.storage.places.row_ranges import are_inside, held_by
-from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown
+from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
 from rollbook.storage.places.views import check_file, laid_out, page_and_manifests
 
 __all__ = ["Pulled", "pull"]
@@ -65,7 +65,7 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
             if turn == _MOST_TRIES - 1:
                 raise PlaceAway(f"{place.url}: pieces of {run!r} keep moving; try again")
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(f"{place.url}: {err or 'no answer'}") from None
+        raise PlaceAway(said_of(err, place.url)) from None
     assert page is not None
     _keep_page(folder, page.data)
     origin = origin_of(folder)

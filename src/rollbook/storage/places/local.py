@@ -132,7 +132,7 @@ class FolderPlace:
     def _told(self, err: OSError, otherwise: type[Exception]) -> Exception:
         if isinstance(err, PermissionError) or err.errno == 30:
             return NoPermission(f"{self.url}: {err.strerror}. This user needs to read and write below it")
-        return otherwise(f"{self.url}: {err.strerror or err}")
+        return otherwise(f"{self.url}: {err.strerror or err}. Look at the disk, or try again later")
 
     @contextmanager
     def _alone(self, wanted: bool) -> Iterator[None]:

@@ -36,6 +36,7 @@ _memories: dict[str, Any] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 """Names that every store writes and orders alike."""
 _CODE = re.compile(r"<(?:Code|code)>([A-Za-z0-9]+)</")
+_CAUSE = re.compile(r"kind: (Connect|Timeout)\b")
 _STATUS = re.compile(r"status code: (\d{3})")
 
 _EXPIRED = frozenset(
@@ -221,7 +222,14 @@ class ObjectPlace:
                 "AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
             )
-        return otherwise(f"{where}")
+        if code or status:
+            return otherwise(f"{where}. It is busy or out of order; try again later")
+        cause = match[1] if (match := _CAUSE.search(text)) else ""
+        why = {"Connect": "it cannot be connected to", "Timeout": "it took too long"}.get(cause, "the answer broke off")
+        return otherwise(
+            f"{self.url}: the store gives no answer ({why}). Look at the network, at the address, and at the endpoint "
+            "in the environment (AWS_ENDPOINT_URL) if there is one; or try again later"
+        )
 
 
 def _code(text: str) -> str:

@@ -8,7 +8,7 @@ from rollbook.errors import NewerFormat, NotARunPlace, PlaceAway
 from rollbook.remote import check_remote, parts_of
 from rollbook.storage.places.local import FolderPlace
 from rollbook.storage.places.place import Place
-from rollbook.storage.places.steps import Away, Missing, Refused, Unknown
+from rollbook.storage.places.steps import Away, Missing, Refused, Unknown, said_of
 
 __all__ = ["PAGE", "claim", "open_place"]
 
@@ -79,5 +79,5 @@ def claim(place: Place, *, make: bool) -> bool:
                 )
             return True
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{place.url} cannot be reached ({err}). Look at the address and at the network") from None
+        raise PlaceAway(said_of(err, place.url)) from None
     raise PlaceAway(f"{place.url} gives no answer that can be relied on; try again")

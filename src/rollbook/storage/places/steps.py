@@ -28,6 +28,7 @@ __all__ = [
     "Steps",
     "Stored",
     "Unknown",
+    "said_of",
 ]
 
 
@@ -49,6 +50,12 @@ class LookAgain(Exception):
 
 class Away(Exception):
     """A look that got no answer."""
+
+
+def said_of(err: Exception, url: str) -> str:
+    """What is wrong with a place, in words that name it once: places say of themselves why they give no answer."""
+    said = str(err)
+    return said if said.startswith(url) else f"{url}: {said or 'it gives no answer'}"
 
 
 class Stored(NamedTuple):

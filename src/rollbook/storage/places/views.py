@@ -27,7 +27,7 @@ from rollbook.storage.layout import PartName
 from rollbook.storage.places.commit import Commits, Manifest, NotShipped
 from rollbook.storage.places.opening import open_place
 from rollbook.storage.places.place import Place, perform
-from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown
+from rollbook.storage.places.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
 
 __all__ = [
     "address_of",
@@ -161,9 +161,7 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
             if os.path.exists(os.path.join(path, "run.json")):
                 return False  # the place is away: what is here is shown
             _fresh.pop(path, None)
-            raise PlaceAway(
-                f"{address_of(path)[0]}: {err or 'no answer'}, and nothing of the run is in the cache"
-            ) from None
+            raise PlaceAway(f"{said_of(err, address_of(path)[0])}. Nothing of the run is in the cache") from None
         except BaseException:
             _fresh.pop(path, None)
             raise
@@ -494,7 +492,7 @@ def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps
         view.freshen()
         raise FileNotFoundError(f"{path} was replaced") from None
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{view.url}: {err or 'no answer'}, and these rows are not in the cache") from None
+        raise PlaceAway(f"{said_of(err, view.url)}. These rows are not in the cache") from None
     with open(path, "r+b") as file:
         if os.fstat(file.fileno()).st_ino != have.inode:
             raise FileNotFoundError(f"{path} was replaced")
@@ -533,7 +531,7 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
             except Missing:
                 continue
             except (Away, Unknown) as err:
-                raise PlaceAway(f"{view.url}: {err or 'no answer'}") from None
+                raise PlaceAway(said_of(err, view.url)) from None
             check_file(beside, entry)
             os.replace(beside, path)
             trim_if_due(int(entry[1]), keep=path)
