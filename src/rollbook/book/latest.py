@@ -10,7 +10,7 @@ import pyarrow as pa
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
-from rollbook.storage.columns import take_table, to_numpy
+from rollbook.storage.columns import order_of, take_table, to_numpy
 
 __all__ = ["Latest", "latest_values"]
 
@@ -94,16 +94,19 @@ def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, obj
         table = take_table(table, np.flatnonzero(mask))
     if not table.num_rows:
         return []
-    names = to_numpy(table["key"])[0].astype(str)
+    names = to_numpy(table["key"])[0]
+    ranks = order_of(names)
     times, attempts = to_numpy(table["time"])[0], to_numpy(table["attempt"])[0]
-    order = np.lexsort((times, attempts, names))
-    last = order[np.append(names[order][1:] != names[order][:-1], True)]
+    order = np.lexsort((times, attempts, ranks))
+    last = order[np.append(np.diff(ranks[order]) != 0, True)]
+    table = take_table(table, last)
+    known = [(clock, *to_numpy(table[clock])) for clock in run.clocks if clock in table.column_names]
+    lines = zip(last.tolist(), *(table[name].to_pylist() for name in ("type", "value", "integer")), strict=True)
     entries = []
-    for row in last.tolist():
-        kind = table["type"][row].as_py()
-        value: object = table["integer" if kind in "qb" else "value"][row].as_py()
-        value = bool(value) if kind == "b" else value
-        entries.append(((int(attempts[row]), int(times[row])), str(names[row]), value, _clocks(table, row, run)))
+    for line, (row, kind, number, integer) in enumerate(lines):
+        value = bool(integer) if kind == "b" else integer if kind == "q" else number
+        clocks = {clock: int(cells[line]) for clock, cells, valid in known if valid is None or valid[line]}
+        entries.append(((int(attempts[row]), int(times[row])), names[row], value, clocks))
     return entries
 
 

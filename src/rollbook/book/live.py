@@ -105,7 +105,8 @@ class LiveSegment:
             wanted, stored = set(columns), self.meta["stored"]
             keys = [key for key in self.meta["keys"] if stored.get(key, key) in wanted]
         _, table = segment_table(self.header, self.words(), keys, fills)
-        return table if columns is None else table.select([n for n in columns if n in table.column_names])
+        there = set(table.column_names)
+        return table if columns is None else table.select([name for name in columns if name in there])
 
     def tail(self, rows: int) -> LiveSegment:
         """The same segment with its last rows alone."""

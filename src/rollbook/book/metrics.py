@@ -15,6 +15,7 @@ from rollbook.storage.columns import (
     TIME,
     from_numpy,
     join_tables,
+    order_of,
     take_table,
     time_array,
     to_numpy,
@@ -83,7 +84,8 @@ def _wide(
     within: Within,
 ) -> Wide | None:
     meta = piece.meta
-    own = meta["keys"] if keys is None else [key for key in meta["keys"] if key in set(keys)]
+    asked = set(keys or ())
+    own = meta["keys"] if keys is None else [key for key in meta["keys"] if key in asked]
     if not own:
         return None
     blocks = piece.blocks_within(within)
@@ -187,7 +189,7 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
     shared = take_table(table.select([c for c in table.column_names if c not in ("value", "integer")]), first)
     values = to_numpy(table["value"])[0]
     integers = to_numpy(table["integer"])[0]
-    order = np.argsort(names.astype(str), kind="stable") if n else np.zeros(0, dtype=np.int64)
+    order = np.argsort(order_of(names), kind="stable")
     starts: list[int] = []
     if n:
         starts = np.flatnonzero(np.concatenate([[True], names[order][1:] != names[order][:-1]])).tolist()
@@ -209,13 +211,12 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
             cells[row_of[at]] = values[at]
         labels.append(value_name(key, clocks))
         columns.append(from_numpy(cells, None if valid.all() else valid))
-    for label, column in sorted(zip(labels, columns, strict=True), key=lambda pair: _place(keys, pair[0])):
-        shared = shared.append_column(label, column)
-    return shared
-
-
-def _place(keys: Sequence[str] | None, label: str) -> tuple[int, str]:
-    return (list(keys).index(label) if keys is not None and label in keys else 0, label)
+    place = {} if keys is None else {key: place for place, key in enumerate(keys)}
+    by_place = sorted(zip(labels, columns, strict=True), key=lambda pair: (place.get(pair[0], 0), pair[0]))
+    return pa.Table.from_arrays(
+        [*shared.columns, *(column for _, column in by_place)],
+        [*shared.column_names, *(label for label, _ in by_place)],
+    )
 
 
 def _row_numbers(table: pa.Table) -> tuple[NDArray, NDArray]:
@@ -250,11 +251,12 @@ def joined(wides: list[Wide], keys: Sequence[str], clocks: tuple[str, ...]) -> t
     names = [*clocks, "time", *keys]
     tables = [wide.table for wide in wides]
     table = join_tables(tables) if tables else _no_rows()
-    missing = [name for name in names if name not in table.column_names]
+    there, asked = set(table.column_names), set(names)
+    missing = [name for name in names if name not in there]
     for name in missing:
         kind = TIME if name == "time" else pa.int64() if name in clocks else pa.float64()
         table = table.append_column(name, pa.chunked_array([pa.nulls(table.num_rows, kind)], kind))
-    rest = [name for name in table.column_names if name not in names]
+    rest = [name for name in table.column_names if name not in asked]
     table = without_dictionaries(table.select([*names, *rest]))
     attempts = [
         wide.attempt if isinstance(wide.attempt, np.ndarray) else np.full(wide.table.num_rows, wide.attempt)

@@ -16,7 +16,7 @@ from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
-from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, strings, take_table, to_numpy
+from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 
@@ -117,7 +117,7 @@ def values_at(pieces: Pieces, run: Context, clock: str, value: int) -> pa.Table:
         columns = [pa.nulls(0, pa.string()), pa.nulls(0, pa.float64()), readings, times]
         return pa.Table.from_arrays(columns, names=["key", "value", clock, "time"])
     whole = join_tables(blocks)
-    order = np.argsort(np.array(whole["key"].to_pylist(), dtype=object).astype(str), kind="stable")
+    order = np.argsort(order_of(to_numpy(whole["key"])[0]), kind="stable")
     return take_table(whole, order)
 
 

@@ -150,7 +150,8 @@ class Piece:
         if self._segment is not None:
             return self._segment.read(columns, self._fills)
         table = self._table
-        return table if columns is None else table.select([name for name in columns if name in table.column_names])
+        there = set(table.column_names)
+        return table if columns is None else table.select([name for name in columns if name in there])
 
     def rows_with(self, column: str, word: str) -> pa.Table | None:
         """The rows that have `word` in a column, None if there are none; reads the row groups that have such rows.

@@ -92,12 +92,13 @@ def _add_numbers(values: dict[tuple[str, str], dict[str, Any]], since: _Since, p
     if not wides:
         return
     table, _ = joined(wides, [], run.clocks)
+    there = set(table.column_names)
     times, scopes, ats = to_numpy(table["time"])[0], to_numpy(table["scope"])[0], to_numpy(table["at"])[0]
     for (scope, at), own in since.items():
         here = (scopes.astype(str) == scope) & (ats.astype(str) == at)
         for key, mark in own.items():
             column = value_name(key, run.clocks)
-            if column not in table.column_names:
+            if column not in there:
                 continue
             cells, valid = to_numpy(table[column])
             # Cheap first: what is older than the mark is out, whoever wrote it.

@@ -223,7 +223,7 @@ def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:
 def _print_list(title: str, parts: Iterable[str], width: int) -> None:
     """Words after a title, separated by commas, in as many lines as they need; nothing if there are none."""
     lines, room = [""], max(width - 9, 20)
-    for part in parts:
+    for part in (_cut(part, room) for part in parts):
         if lines[-1] and len(lines[-1]) + 2 + len(part) + 1 > room:
             lines[-1] += ","
             lines.append("")

@@ -97,7 +97,8 @@ class Aggregate(Filter):
             else:
                 described = _named(pile)
                 values.update((f"{key}_{name}", described[name]) for name in self._statistics)
-        self._piles = {key: pile for key, pile in self._piles.items() if key not in set(keys)}
+        dumped = set(keys)
+        self._piles = {key: pile for key, pile in self._piles.items() if key not in dumped}
         clocks = at.clocks or (self._latest.clocks if self._latest is not None else {})
         return (Row(at.time, clocks, values, at.scope, at.writer, at.lane, at.seq, at.attempt),)
 

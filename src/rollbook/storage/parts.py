@@ -113,7 +113,8 @@ class Part:
           Damaged: the file's content is not what its footer says.
         """
         known = self.schema.names
-        names = known if columns is None else [name for name in columns if name in set(known)]
+        there = set(known)
+        names = known if columns is None else [name for name in columns if name in there]
         threads = self.rows > 50_000 and (row_groups is None or len(row_groups) > 1)
         self.have(names, row_groups)
         with self._open() as file:
