@@ -102,6 +102,23 @@ def test_where_keeps_the_runs_for_which_the_condition_holds(root: Path, conditio
     assert ids(rollbook.open(root).where(condition)) == expected
 
 
+def test_runs_that_disagree_about_the_kind_of_a_setting_are_found_by_its_text(tmp_path: Path) -> None:
+    """As SB3's ent_coef, a number or 'auto': as soon as one run differed no run had the text any more, in silence."""
+    for name, value in {"a": "auto", "b": 0.1, "c": ["auto", 1], "d": None, "e": '"auto"'}.items():
+        rollbook.init("p", name, config={"ent_coef": value}, dir=tmp_path, sinks=[], keeper="inline").finish()
+    runs = rollbook.open(tmp_path)
+    assert [book.name for book in runs.where("config.ent_coef = 'auto'")] == ["a"]
+    assert sorted(book.name for book in runs.where("config.ent_coef in ['auto', '0.1']")) == ["a", "b"]
+    assert [book.name for book in runs.where("try_cast(config.ent_coef as double) < 1")] == ["b"]
+    assert set(runs.table(["config.ent_coef"])["config.ent_coef"].to_pylist()) == {
+        "auto",
+        "0.1",
+        "auto, 1",
+        None,
+        '"auto"',
+    }
+
+
 @pytest.mark.parametrize(
     "condition",
     [

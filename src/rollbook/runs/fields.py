@@ -114,7 +114,10 @@ def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
 
     Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.
     """
-    from rollbook.storage.columns import any_column  # listing runs asks for none: it loads neither numpy nor pyarrow
+    # Listing runs asks for none: it loads neither numpy nor pyarrow.
+    from rollbook.storage.columns import any_column, strings
 
     array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])
-    return array, as_json is not None
+    if as_json is None:
+        return array, False
+    return strings([v if isinstance(v, str) else cell for v, cell in zip(values, array.to_pylist(), strict=True)]), True
