@@ -12,6 +12,7 @@ import pytest
 from rollbook.keeper import child, launch
 from rollbook.run import current, start_and_finish, ticker
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
+from waiting import PATIENCE
 
 # Tests run side by side: the matrix library's own threads wait for each other by spinning. It is not loaded yet.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -72,5 +73,5 @@ def _slow_machines_change_nothing() -> Iterator[None]:
     """A run writes down its own cost when it has lasted a second, and finish() leaves the keeper alone after ten."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ticker, "FIRST_COST_SECONDS", math.inf)
-        patch.setattr(start_and_finish, "FINISH_SECONDS", 60.0)
+        patch.setattr(start_and_finish, "FINISH_SECONDS", PATIENCE)
         yield

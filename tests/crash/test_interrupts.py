@@ -421,7 +421,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     say(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
 
 
-@lines_apart(8009, 401)
+@lines_apart(4001, 401)
 def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     open_run: Callable[[], Any],
     tmp_path: Path,
@@ -434,8 +434,8 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
 
     monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     run = open_run()
-    for i in range(40):
-        run.log({"i": i, f"k{i % 3}": 1.0}, env_step=i)
+    for i in range(24):
+        run.log({"i": i, f"k{i % 2}": 1.0}, env_step=i)
         run.log_text("words", f"<{i}>")
     run.finish()
     event = interrupts = 0
@@ -447,12 +447,12 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
         reached, place = interrupt_at(event, KeyboardInterrupt(), lambda to=folder: seal(to, final=True))
         interrupts += reached
         book = Book(folder)
-        assert book.metrics(["i"])["i"].to_pylist() == list(range(40)), f"before: {place}"
+        assert book.metrics(["i"])["i"].to_pylist() == list(range(24)), f"before: {place}"
         seal(folder, final=True)
-        assert book.metrics(["i"])["i"].to_pylist() == list(range(40)), place
-        assert book.text().num_rows == 40, place
+        assert book.metrics(["i"])["i"].to_pylist() == list(range(24)), place
+        assert book.text().num_rows == 24, place
         assert not book.problems(), place
-    say(capsys, "sealing", interrupts, 80 * interrupts)
+    say(capsys, "sealing", interrupts, 48 * interrupts)
 
 
 @lines_apart(131, 13)

@@ -242,9 +242,13 @@ NAIVE = {
 }
 
 
+FROM = {"every manifest begins at epoch 0": 300, "readers do not read a manifest again": 250}
+"""Schedules before these are known to find nothing."""
+
+
 @pytest.mark.parametrize("variant", NAIVE)
 def test_a_naive_variant_breaks_under_some_schedule(variant):
-    for seed in range(MOST):
+    for seed in range(FROM.get(variant, 0), MOST):
         try:
             World(seed, **NAIVE[variant]).run()
         except Broken:
