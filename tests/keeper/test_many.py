@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -126,6 +127,55 @@ def test_a_run_that_hangs_holds_up_no_other(
         thread.join(PATIENCE)
     assert not thread.is_alive()
     assert fine.state()["phase"] == hung.state()["phase"] == "done"
+
+
+def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(home: Household, make_run: Any) -> None:
+    """The leading thread has heard of a writer's end that the thread which comes back has just ceased to watch."""
+    many = ManyRuns(home)
+    many.listens = False
+    many._listen()
+    kept_run = many_runs._KeptRun(OneRun(str(make_run("hung").folder)), "door", (0, 0))
+    ended, _ = os.pipe()
+    many._watch(kept_run, (ended,))
+
+    class Poll:
+        def __init__(self, poll: Any) -> None:
+            self.register, self.unregister = poll.register, poll.unregister
+
+        def poll(self, _milliseconds: float) -> list[tuple[int, int]]:
+            many._watch(kept_run, ())
+            return [(ended, select.POLLIN)]
+
+    many._poll = Poll(many._poll)
+    many._wait(0.0)
+    assert not many._owners
+
+
+def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
+    home: Household, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("fine", sinks=[{"name": "jsonl"}])
+    wait, faults = ManyRuns._wait, iter(range(2))
+
+    def fail(self: ManyRuns, now: float) -> None:
+        if next(faults, None) is not None:
+            raise KeyError(13)
+        wait(self, now)
+
+    monkeypatch.setattr(ManyRuns, "_wait", fail)
+    monkeypatch.setattr(many_runs, "_FAULT_SECONDS", 0.01)
+    many = ManyRuns(home)
+    many.listens = False
+    home.knock(str(run.folder))
+    thread = threading.Thread(target=many.run)
+    thread.start()
+    try:
+        run.log()({"i": 1.0})
+        eventually(lambda: len(run.lines()) == 1)
+    finally:
+        run.writer.close()
+        thread.join(PATIENCE)
+    assert run.state()["phase"] == "done"
 
 
 def test_a_run_in_which_nothing_happens_is_not_stepped(make_run: Any, make_keeper: Any) -> None:

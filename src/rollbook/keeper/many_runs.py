@@ -130,19 +130,33 @@ class ManyRuns:
     # -- the leading thread
 
     def _lead(self, number: int) -> None:
+        faults = 0
         while number == self._leader:
-            now = time.monotonic()
-            if now - self._looked_at_doors >= _DOORS_SECONDS:
-                self._look_at_doors(now)
-            kept_run = self._next(now)
-            if kept_run is not None:
-                if not self._step(kept_run, number):
-                    return  # it took so long that another one leads
-                continue
-            if not self._runs and self._has_left(now):
-                self._ended.set()
-                return
-            self._wait(now)
+            try:
+                if not self._round(number):
+                    return
+                faults = 0
+            except Exception as err:  # a fault of ours: nobody else looks after these runs
+                faults += 1
+                sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the keeper fails: {err!r}; it goes on\n")
+                if faults >= _MOST_FAULTS:
+                    self._ended.set()  # the runs start another one
+                    return
+                time.sleep(_FAULT_SECONDS)
+
+    def _round(self, number: int) -> bool:
+        """Look after the run that is due, or wait for one. False if this thread has nothing more to do."""
+        now = time.monotonic()
+        if now - self._looked_at_doors >= _DOORS_SECONDS:
+            self._look_at_doors(now)
+        kept_run = self._next(now)
+        if kept_run is not None:
+            return self._step(kept_run, number)  # False: it took so long that another one leads
+        if not self._runs and self._has_left(now):
+            self._ended.set()
+            return False
+        self._wait(now)
+        return True
 
     def _next(self, now: float) -> _KeptRun | None:
         while self._due and self._due[0][0] <= now:
@@ -249,7 +263,8 @@ class ManyRuns:
                     self._plan(kept_run, now)
         for door in [door for door, kept_run in self._runs.items() if door not in present and not kept_run.busy]:
             kept_run = self._runs.pop(door)
-            self._watch(kept_run, ())
+            with self._lock:
+                self._watch(kept_run, ())
             kept_run.keeper.leave()  # somebody wants a keeper of its own for it
 
     def _has_left(self, now: float) -> bool:
@@ -277,9 +292,12 @@ class ManyRuns:
             if fd == self._read:
                 self._hear()
                 continue
-            self._poll.unregister(fd)  # heard; the step that follows says what is to be watched from then on
-            kept_run = self._owners.pop(fd, None)
-            if kept_run is not None and event & (select.POLLIN | select.POLLHUP):  # a writer has ended
+            with self._lock:
+                kept_run = self._owners.pop(fd, None)
+                if kept_run is None:  # a thread that hung in a step has come back meanwhile, and watches no more
+                    continue
+                self._poll.unregister(fd)  # heard; the step that follows says what is to be watched from then on
+            if event & (select.POLLIN | select.POLLHUP):  # a writer has ended
                 kept_run.watched -= {fd}
                 kept_run.rung = True
                 self._plan(kept_run, time.monotonic())
