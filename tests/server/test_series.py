@@ -95,6 +95,19 @@ def test_float32_around_a_base_keeps_what_a_plot_shows() -> None:
     assert arrays[0]["far"][0] == 1e300
 
 
+def test_what_runs_have_in_common_travels_once() -> None:
+    frame = Frame()
+    steps = np.arange(1_000) * 10.0
+    for seed in range(5):
+        frame.entries.append({"arrays": {"x": frame.steps(steps), "y": frame.near(steps + seed % 2, 0.0)}})
+    body = frame.pack(last=True, took_ms=0)
+    assert len(body) < 2_000 + 2 * 4_000 + 2_000
+    ((_, arrays),) = unpack(body)
+    for seed in range(5):
+        np.testing.assert_allclose(arrays[seed]["x"], steps, atol=0.1)
+        np.testing.assert_array_equal(arrays[seed]["y"], steps + seed % 2)
+
+
 def test_what_a_rewind_abandoned_is_a_ghost(tmp_path: Path) -> None:
     from page_server import client_of
 
@@ -137,7 +150,9 @@ def test_a_range_knows_the_whole_axis_whether_or_not_the_whole_was_seen_before(
     assert alone["span"] == pytest.approx(whole["span"], rel=0.01, abs=whole["span"][1] * 0.01)
 
 
-def test_very_many_curves_are_compressed_on_their_way(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_curves_and_many_points_are_compressed_on_their_way(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = [row["run"] for row in client.post("/api/runs", json={}).json()["rows"]]
     ask = {"runs": runs, "keys": ["train/return", "update/loss"], "points": 40}
     plain = client.post("/api/series", json=ask)
@@ -149,3 +164,6 @@ def test_very_many_curves_are_compressed_on_their_way(client: TestClient, monkey
     assert [header | {"took_ms": 0} for header, _ in unpack(zipped.content)] == same
     bare = client.post("/api/series", json=ask, headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in bare.headers
+    monkeypatch.setattr("rollbook.server.series._MANY", 400)
+    monkeypatch.setattr("rollbook.server.series._LARGE", 80 * len(runs))
+    assert client.post("/api/series", json=ask).headers["content-encoding"] == "gzip"

@@ -7,6 +7,8 @@ import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type
 import type { Pen } from "./pen.ts";
 
 const TICK = 10;
+/** How dark an envelope is: its area, and its strokes over it. */
+const [FILL, STROKE] = [0.22, 0.38];
 
 export function xTicks(axes: Axes, width: number): number[] {
   const room = Math.max(2, Math.floor(width / 72));
@@ -92,7 +94,6 @@ export function drawLines(pen: Pen, lines: readonly Line[], marks: readonly Mark
   pen.beginPath();
   pen.rect(box.left, box.top - 1, box.right - box.left, box.bottom - box.top + 2);
   pen.clip();
-  pen.lineJoin = "round";
   pen.lineCap = "butt";
   for (const line of lines) drawBand(pen, line, at, axes, look);
   for (const line of lines) drawCurve(pen, line, at, axes, look);
@@ -127,18 +128,22 @@ function drawBand(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palett
   const [first, last] = window(x, axes.x0, axes.x1);
   pen.fillStyle = pen.strokeStyle = color(line, look);
   pen.lineWidth = 1;
+  const apart = (at.px(x[last] as number) - at.px(x[first] as number)) / Math.max(1, last - first);
+  const dense = line.envelope === true && apart <= 1; // then strokes alone fill the band, as dark, for a fifth of the work
   let start = first;
   while (start <= last) {
     while (start <= last && !Number.isFinite(low[start] as number)) start++;
     let end = start;
     while (end + 1 <= last && Number.isFinite(low[end + 1] as number)) end++;
     if (start > last) break;
-    pen.beginPath();
-    for (let i = start; i <= end; i++) pen.lineTo(at.px(x[i] as number), at.py(Math.max(high[i] as number, floor)));
-    for (let i = end; i >= start; i--) pen.lineTo(at.px(x[i] as number), at.py(Math.max(low[i] as number, floor)));
-    pen.closePath();
-    pen.globalAlpha = line.envelope ? 0.22 : 0.16;
-    pen.fill();
+    if (!dense) {
+      pen.beginPath();
+      for (let i = start; i <= end; i++) pen.lineTo(at.px(x[i] as number), at.py(Math.max(high[i] as number, floor)));
+      for (let i = end; i >= start; i--) pen.lineTo(at.px(x[i] as number), at.py(Math.max(low[i] as number, floor)));
+      pen.closePath();
+      pen.globalAlpha = line.envelope ? FILL : 0.16;
+      pen.fill();
+    }
     if (line.envelope) {
       // Every extreme reaches the screen: a stroke from min to max at each point, however thin the band is there.
       pen.beginPath();
@@ -146,12 +151,12 @@ function drawBand(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palett
         const px = at.px(x[i] as number);
         const top = at.py(Math.max(high[i] as number, floor));
         const bottom = at.py(Math.max(low[i] as number, floor));
-        if (bottom - top > 1) {
+        if (dense || bottom - top > 1) {
           pen.moveTo(px, top);
           pen.lineTo(px, bottom);
         }
       }
-      pen.globalAlpha = 0.38;
+      pen.globalAlpha = dense ? 1 - (1 - STROKE) * (1 - FILL) ** apart : STROKE;
       pen.stroke();
     }
     start = end + 1;
@@ -161,6 +166,8 @@ function drawBand(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palett
 
 function drawCurve(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palette): void {
   const [first, last] = window(line.x, axes.x0, axes.x1);
+  const width = at.px(axes.x1) - at.px(axes.x0);
+  pen.lineJoin = (last - first) * 2 > width ? "bevel" : "round"; // where points lie dense nobody sees it, and it is half the work
   pen.strokeStyle = pen.fillStyle = color(line, look);
   if (line.ghost === true) {
     pen.setLineDash([3, 3]);
@@ -179,7 +186,6 @@ function drawCurve(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palet
   if (line.dash) pen.setLineDash(line.dash);
   stroke(pen, line.x, line.smooth ?? line.y, first, last, at, axes.yLog);
   pen.setLineDash([]);
-  const width = at.px(axes.x1) - at.px(axes.x0);
   if ((last - first + 1) * 9 < width) dots(pen, line.x, line.y, first, last, at, axes.yLog);
 }
 

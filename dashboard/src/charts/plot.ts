@@ -57,6 +57,7 @@ export class Plot implements Held {
     this.line.hidden = true;
     this.clip.append(this.curves);
     this.texts.className = "xtexts";
+    for (const canvas of [this.texts, this.curves]) canvas.width = canvas.height = 1;
     root.append(this.frame, this.texts, this.clip, this.line);
     const sizes = new ResizeObserver(() => this.resize());
     sizes.observe(root);
@@ -227,9 +228,12 @@ export class Plot implements Held {
   }
 
   private blank(): void {
+    if (!this.onScreen) {
+      this.stale = true;
+      return;
+    }
     this.place();
-    fit(this.curves, 1, 1);
-    fit(this.texts, 1, 1);
+    if (this.drawn) for (const canvas of [this.curves, this.texts]) fit(canvas, 1, 1);
     this.drawn = null;
     const axes = { x0: 0, x1: 1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "number" as const };
     const pen = fit(this.frame, this.size.width, this.size.height);

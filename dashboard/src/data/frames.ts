@@ -78,14 +78,14 @@ function raw(payload: ArrayBuffer, place: ArrayPlace): Raw {
 export function doubles(payload: ArrayBuffer, place: ArrayPlace): Float64Array {
   const values = raw(payload, place);
   if (values instanceof Float64Array && place.s === undefined && place.b === undefined) return values;
-  return Float64Array.from(values as ArrayLike<number>, scaled(place));
+  return scaled(values, place, new Float64Array(values.length));
 }
 
 /** The array as float32, as charts draw it. */
 export function floats(payload: ArrayBuffer, place: ArrayPlace): Float32Array {
   const values = raw(payload, place);
   if (values instanceof Float32Array && place.s === undefined && place.b === undefined) return values;
-  return Float32Array.from(values as ArrayLike<number>, scaled(place));
+  return scaled(values, place, new Float32Array(values.length));
 }
 
 export function counts(payload: ArrayBuffer, place: ArrayPlace): Uint32Array {
@@ -93,9 +93,10 @@ export function counts(payload: ArrayBuffer, place: ArrayPlace): Uint32Array {
   return values instanceof Uint32Array ? values : Uint32Array.from(values as ArrayLike<number>);
 }
 
-function scaled(place: ArrayPlace): (v: number) => number {
-  const { b = 0, s = 1 } = place;
-  return b === 0 && s === 1 ? (v) => v : (v) => b + s * v;
+/** A loop: `from` with a function costs ten times as much. */
+function scaled<T extends Float64Array | Float32Array>(values: Raw, { b = 0, s = 1 }: ArrayPlace, into: T): T {
+  for (let i = 0; i < values.length; i++) into[i] = b + s * (values[i] as number);
+  return into;
 }
 
 /** Takes frames out of a stream of bytes as they arrive. */

@@ -1,7 +1,7 @@
 /** A table of any length: only the rows on the screen exist. Rows come in windows from whoever has them. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface Column<Row> {
   id: string;
@@ -52,9 +52,8 @@ export function Grid<Row>(props: GridProps<Row>) {
     const last = Math.min(Math.max(0, props.total - 1), Math.ceil((offset + room) / tall) + EXTRA);
     setSeen((old) => (old.first === first && old.last === last ? old : { first, last }));
   };
-  useLayoutEffect(measure, [props.total]);
   useEffect(() => {
-    const sizes = new ResizeObserver(measure);
+    const sizes = new ResizeObserver(measure); // looks at once, too, when the page is laid out anyway
     if (scroller.current) sizes.observe(scroller.current);
     addEventListener("scroll", measure, { passive: true });
     return () => {

@@ -5,7 +5,7 @@ bytes 4-7    uint32 H, bytes of the header
 bytes 8-11   uint32 P, bytes of the payload
 bytes 12-15  zero
 H bytes      JSON, padded with spaces; 16 + H and P are multiples of 8
-P bytes      arrays, each at a multiple of 8
+P bytes      arrays, each at a multiple of 8; what two arrays have in common byte by byte stands here once
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Frame:
     def __init__(self) -> None:
         self.entries: list[msgspec.Struct] = []
         self._parts: list[bytes] = []
+        self._places: dict[bytes, int] = {}
         self._size = 0
 
     def exact(self, values: NDArray) -> Array:
@@ -81,10 +82,11 @@ class Frame:
 
     def _add(self, values: NDArray, kind: Any) -> Array:
         raw = values.tobytes()
-        array = Array(o=self._size, n=len(values), t=kind)
-        self._parts += [raw, bytes(-len(raw) % 8)]
-        self._size += len(raw) + -len(raw) % 8
-        return array
+        place = self._places.setdefault(raw, self._size)  # runs of one schedule share their places along the axis
+        if place == self._size:
+            self._parts += [raw, bytes(-len(raw) % 8)]
+            self._size += len(raw) + -len(raw) % 8
+        return Array(o=place, n=len(values), t=kind)
 
 
 def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDArray]]]]:

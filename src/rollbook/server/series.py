@@ -33,8 +33,9 @@ _NOTHING = "nothing"
 """Stands in the shelf for a key that a run has not."""
 
 
-_MANY = 400
-"""Curves whose short arrays weigh less than what is said of them: that shrinks to a fraction when it is compressed."""
+_MANY, _LARGE = 400, 25_000
+"""So many curves, whose short arrays weigh less than what is said of them, or so many points (a third of a megabyte)
+are compressed on their way. What the first charts take is not: to pack it would hold them up."""
 
 _TAIL = 0.05
 """Quantiles between which a curve's usual values lie."""
@@ -95,7 +96,9 @@ def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
         )
     check_range(ask.start, ask.stop)
     fields: list[str] = list(dict.fromkeys(ask.fields))
-    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields), many=len(rows) * len(keys) >= _MANY)
+    curves = len(rows) * len(keys)
+    large = curves >= _MANY or curves * ask.points >= _LARGE
+    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields), many=large)
 
 
 def check_points(points: int, most: int) -> None:
