@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from rollbook.capture.origin import provenance
-from rollbook.capture.origin.provenance import collect, command_line
+from rollbook.capture.origin.provenance import command_line
+from waiting import PATIENCE
 
+collect = functools.partial(provenance.collect, git_seconds=PATIENCE)
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 

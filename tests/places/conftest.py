@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from stores import Azurite, Moto, Proxy, aws, azure
+from waiting import PATIENCE
 
 numbers = itertools.count()
 
@@ -38,6 +39,7 @@ def cache(tmp_path, monkeypatch):
     from rollbook.storage.places import views
 
     monkeypatch.setenv("ROLLBOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("rollbook.run.choosing_remote._SECONDS", PATIENCE)  # init asks a place in a process of its own
     views.forget()
     yield tmp_path / "cache"
     views.forget()
