@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from rollbook.cli.show import summary
 from rollbook.errors import MissingExtra, RollbookWarning, RunExists
 from rollbook.keeper.main import Keeper
 from rollbook.sinks import Memory
@@ -67,6 +68,29 @@ def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
     causes = {cause for cause in run.bill()["drops"] if cause.startswith("sink_Broken")}
     assert causes
     assert causes <= set(json.loads((run.folder / "run.json").read_text())["drops"])  # where `show` looks
+
+
+@pytest.mark.parametrize("keeper", ["inline", "process"])
+def test_what_goes_wrong_at_the_very_end_stands_in_the_book_as_in_the_bill(start: Start, keeper: str) -> None:
+    class FailsAtItsEnd:
+        accepts = frozenset({float})
+
+        def open(self, run: Any) -> None: ...
+        def write(self, rows: Any) -> None: ...
+        def close(self) -> None:
+            raise OSError("the server is away")
+
+    run = start(sinks=[FailsAtItsEnd()], keeper=keeper)
+    run.log({"a": 1.0})
+    with pytest.warns(RollbookWarning, match="the server is away"):
+        run.finish()
+    told = json.loads((run.folder / "run.json").read_text())["drops"]
+    assert told == run.bill()["drops"]
+    assert len(told) == 1
+    with start(resume="must", keeper=keeper) as again:  # without that sink
+        again.log({"a": 2.0})
+    assert again.bill()["drops"] == {}
+    assert summary(again.book)["silent_sinks"] == {}
 
 
 def test_what_a_sink_does_not_show_is_a_remark_and_the_terminal_shows_what_it_can(start: Start) -> None:

@@ -33,6 +33,7 @@ class Feeding:
         self._specs: Sequence[object] = ()
         self._x = ""
         self._sinks: Sinks | None = None
+        self._last_troubles: dict[str, dict[str, object]] = {}
         self._flushing: frozenset[str] = frozenset()
         self._fed_at = -1e9
         self.changed_at = -1e9
@@ -64,6 +65,7 @@ class Feeding:
         """Close the sinks, if there are any; see `Sinks.close`."""
         if self._sinks is not None:
             self._sinks.close(ended=ended)
+            self._last_troubles = self._sinks.troubles()
             self._sinks = None
 
     def ask_all_for(self, finished: frozenset[str]) -> None:
@@ -103,8 +105,8 @@ class Feeding:
         return self._sinks is not None and bool(self._sinks.failing())
 
     def troubles(self) -> dict[str, dict[str, object]]:
-        """See `Sinks.troubles`."""
-        return self._sinks.troubles() if self._sinks is not None else {}
+        """See `Sinks.troubles`; after `close` what they were at the end."""
+        return self._sinks.troubles() if self._sinks is not None else self._last_troubles
 
     def lag(self, now: float) -> Mapping[str, float]:
         """See `Sinks.lag`."""

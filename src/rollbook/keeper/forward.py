@@ -50,6 +50,7 @@ class Forwarder:
     Attributes:
       rows, refused, failures: rows delivered; values left out because the sink does not take their kind; failed tries.
       failed_in_a_row, trouble: failed tries since the last that went well, and what was wrong with the last.
+      is_cut_short: closing the sink failed.
       caught_up: nothing was left behind the cursor at the last step.
       newest: unix time of the newest row delivered, 0.0 for none.
     """
@@ -85,6 +86,7 @@ class Forwarder:
         self._pause = 0.0
         self.failures = self.failed_in_a_row = 0
         self.trouble = ""
+        self.is_cut_short = False
         self.caught_up = False
         self.newest = 0.0
 
@@ -156,6 +158,11 @@ class Forwarder:
                 if is_foreign(err):
                     raise
                 self._failed(err)
+                self.is_cut_short = True
+                self.trouble = (
+                    f"sink {self.name} could not be closed ({type(err).__name__}: {err}); what it still held is not "
+                    "there, the book has it"
+                )
 
     # -- below: the parts of a step, which may raise
 

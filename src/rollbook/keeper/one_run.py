@@ -115,7 +115,7 @@ class OneRun:
         self._drain_seconds = _DRAIN_SECONDS
         self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
         self._state: dict[str, object] = {}
-        self._troubles: dict[str, dict[str, object]] = {}
+        self._troubles = read_json(troubles_path(self.folder))  # those of an earlier life are over
         self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
         self._full_at = -1e9  # until when
         self._hears_children = True
@@ -399,10 +399,11 @@ class OneRun:
 
     def _close_sinks(self, *, ended: bool) -> bool:
         """Say for the last time what they lack, and close them. False if there are none."""
+        self._guard("troubles", self._tell_troubles)
         if not self._feeding.is_open:
             return False
-        self._guard("troubles", self._tell_troubles)
         self._feeding.close(ended=ended)
+        self._guard("troubles", self._tell_troubles)
         return True
 
     def _count_the_dead(self, here: list[KnownWriter]) -> None:

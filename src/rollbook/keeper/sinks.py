@@ -128,7 +128,7 @@ class Sinks:
             name: {"words": words, "failures": 1} for name, words in self._unmade.items()
         }
         for forwarder in self._forwarders:
-            if forwarder.failed_in_a_row >= _MOST_TRIES:
+            if forwarder.failed_in_a_row >= _MOST_TRIES or forwarder.is_cut_short:
                 troubles[forwarder.name] = {"words": forwarder.trouble, "failures": forwarder.failed_in_a_row}
         return troubles
 

@@ -27,19 +27,16 @@ class Troubles:
 
     def __init__(self, run: CountingRun) -> None:
         self._run = run
-        self._stamp = 0
+        self._stamp = self._written()  # what an earlier life said is in its own bill
         self._told: dict[str, int] = {}
 
     def hear(self) -> bool:
         """Count what is new; whether there was any."""
-        path = os.path.join(self._run.folder, "data", "keeper", "troubles.json")
-        stamp = self._stamp
-        with tolerating(OSError):
-            stamp = os.stat(path).st_mtime_ns
-        if stamp == self._stamp:
+        stamp = self._written()
+        if stamp in (0, self._stamp):
             return False
         is_new = False
-        for name, trouble in read_json(path).items():
+        for name, trouble in read_json(self._path).items():
             failures = trouble.get("failures") if isinstance(trouble, dict) else None
             if type(failures) is int and failures > self._told.get(name, 0):
                 message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
@@ -49,3 +46,12 @@ class Troubles:
                 is_new = True
         self._stamp = stamp
         return is_new
+
+    def _written(self) -> int:
+        with tolerating(OSError):
+            return os.stat(self._path).st_mtime_ns
+        return 0
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self._run.folder, "data", "keeper", "troubles.json")
