@@ -272,6 +272,35 @@ def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
     assert not list(tmp_path.rglob("evil.py"))
 
 
+def test_a_reader_whose_pieces_are_merged_away_under_it_reads_the_newer_manifest(tmp_path, store, monkeypatch):
+    """Not the older state that lies in its cache."""
+    from rollbook.storage.places.local import FolderPlace
+
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
+    run.log({"train/return": 0.0}, env_step=0)
+    run.write_about()
+    push(run.folder, final=False)
+    assert steps_of(rollbook.open(store).one()) == [0]
+    plain, turns = FolderPlace.get, [1, 2]
+
+    def get(place, key, into=""):
+        if "/p/" in key and turns:
+            step, rest = turns[0], turns[1:]
+            turns.clear()
+            run.log({"train/return": 0.0}, env_step=step)
+            push(run.folder, final=False)
+            tidy(open_place(store), f"cartpole/{run.folder.name}", grace=0)
+            turns.extend(rest)
+        return plain(place, key, into)
+
+    run.log({"train/return": 0.0}, env_step=3)
+    push(run.folder, final=False)
+    views.forget()
+    monkeypatch.setattr(FolderPlace, "get", get)
+    assert sorted(steps_of(rollbook.open(store).one())) == [0, 1, 2, 3]
+    run.finish()
+
+
 def test_pushing_nowhere_says_what_to_write(tmp_path):
     with pytest.raises(errors.NotARun, match="rollbook push RUN URL"):
         push(recorded(tmp_path / "runs", rows=5))

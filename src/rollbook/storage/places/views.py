@@ -18,6 +18,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rollbook.errors import Damaged, NotARun, PlaceAway, RollbookError
@@ -53,6 +54,7 @@ _WHOLE = 16 * 1024
 _JOIN = 4096
 """So many bytes that nobody asked for may come with a request, or an eighth of what was asked for."""
 
+_MOST_TRIES = 5
 _TRIM_EVERY = 64 * 1024 * 1024
 
 _places: dict[str, Place] = {}
@@ -156,7 +158,10 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
             return False
         _fresh[path] = time.monotonic()
         try:
-            return _View(path).freshen()
+            for _ in range(_MOST_TRIES):
+                with suppress(_Moved):
+                    return _View(path).freshen()
+            raise PlaceAway(f"{address_of(path)[0]}: pieces of {path} keep moving; try again")
         except (Away, Unknown, NotShipped, PlaceAway) as err:
             if os.path.exists(os.path.join(path, "run.json")):
                 return False  # the place is away: what is here is shown
@@ -165,6 +170,10 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
         except BaseException:
             _fresh.pop(path, None)
             raise
+
+
+class _Moved(Exception):
+    """A piece that a manifest named went before it was read: there is a newer manifest."""
 
 
 class _View:
@@ -264,8 +273,7 @@ class _View:
         answers = perform(_fetch([f"{self.run}/{new[path][0]}" for path in wanted]), place)
         for path, answer in zip(wanted, answers, strict=True):
             if isinstance(answer, Missing):
-                _fresh.pop(self.folder, None)
-                raise PlaceAway(f"{self.run}/{new[path][0]} went while it was read; try again")
+                raise _Moved
             if isinstance(answer, Exception):
                 raise answer
             self._write(path, decoded(answer.data, files[path]))
@@ -489,7 +497,8 @@ def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps
             pieces = place.get_ranges(key, gaps)
     except Missing:
         _fresh.pop(view.folder, None)
-        view.freshen()
+        with suppress(_Moved):
+            view.freshen()
         raise FileNotFoundError(f"{path} was replaced") from None
     except (Away, Unknown) as err:
         raise PlaceAway(f"{said_of(err, view.url)}. These rows are not in the cache") from None
