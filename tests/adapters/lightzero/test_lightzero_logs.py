@@ -332,6 +332,24 @@ def test_the_best_score_is_that_of_the_checkpoints_that_are_there(tmp_path: Path
         assert run.summary["evaluator/best_reward_mean"] == 13.0
 
 
+def test_the_evaluation_of_the_checkpoint_that_a_run_goes_back_to_is_kept(tmp_path: Path) -> None:
+    """It is reported when the model has been saved, and was abandoned with what came after."""
+    where: Any = {"dir": tmp_path, "run_id": "mine", "sinks": [], "keeper": "inline"}
+    for life in range(2):
+        with rollbook.init("p", "mine", resume="allow", **where) as run:
+            if life:
+                run.restore("last")
+            evaluator, learner = EvaluatorLog(run), LearnerLog(run)
+            for iteration in (5, 10) if not life else (11,):
+                with evaluator.evaluating():
+                    evaluator.episode(float(iteration), 3)
+                saved = learner.save_checkpoint({"w": iteration}, iteration, 10 * iteration) if iteration == 5 else None
+                evaluator.report(iteration, 10 * iteration, checkpoint=saved)
+    rows = run.book.metrics(["evaluator/reward_mean"], x="gradient_step")
+    assert rows["gradient_step"].to_pylist() == [5, 11]
+    assert rows["env_step"].to_pylist() == [50, 110]
+
+
 def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_abandoned(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     where = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "first"}

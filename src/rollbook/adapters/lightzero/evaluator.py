@@ -150,7 +150,8 @@ class EvaluatorLog:
             self.experiment.run.summary[f"{self.instance_name}/best_reward_mean"] = mean
         self.experiment.text(self.instance_name).table(get_tabulate_vars_hor(fields, compat=self.experiment.compat))
         skip = ("train_iter", "ckpt_name", "each_reward")
-        self.experiment.report(self.instance_name, fields, train_iter=train_iter, envstep=envstep, skip=skip)
+        at = checkpoint if getattr(checkpoint, "id", None) else None
+        self.experiment.report(self.instance_name, fields, train_iter=train_iter, envstep=envstep, skip=skip, at=at)
         return fields
 
     def _ckpt_name(self, train_iter: int, checkpoint: Any, save: Callable[[str], object] | None) -> str:

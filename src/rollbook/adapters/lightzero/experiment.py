@@ -108,6 +108,7 @@ class Experiment:
         train_iter: int,
         envstep: int | None,
         skip: tuple[str, ...] = (),
+        at: Any = None,
     ) -> None:
         """Write fields of a component to the book and to the event file.
 
@@ -115,11 +116,12 @@ class Experiment:
           fields: name -> number, text, or list of numbers. The event file gets the numbers, as `<instance>_iter/<name>`
             at `train_iter` and `<instance>_step/<name>` at `envstep`.
           skip: names that the event file does not get.
+          at: the checkpoint that the fields are about: a run that goes back to it keeps them.
         """
         clocks = {"gradient_step": train_iter}
         if envstep is not None and envstep >= 0:
             clocks["env_step"] = envstep
-        scope = self.scope(instance)
+        scope = self.scope(instance) if at is None else self.run.scope(instance, at=at)
         row = {name: _kept(value) for name, value in fields.items()}
         scope.log({name: value for name, value in row.items() if value is not None}, **clocks)
         numbers = {name: scalar_of(value) for name, value in fields.items() if name not in skip}
