@@ -347,3 +347,20 @@ def test_runs_that_wait_for_room_to_be_shipped_are_shipped_in_turn_and_promise_n
         clock.now += 30
     assert not waiting
     assert Shipping.at_work == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(1, "wait here until that is mended"), (75, "wait here and are shipped")]
+)
+def test_what_a_person_has_to_mend_is_not_said_to_be_shipped_later(
+    tmp_path: Path, clock: Any, eventually: Callable[..., Any], status: int, words: str
+) -> None:
+    (tmp_path / "data" / "keeper").mkdir(parents=True)
+    begin(str(tmp_path), f"file://{tmp_path}/store", home=True)
+    program = [sys.executable, "-c", f"raise SystemExit({status})"]
+    shipping = Shipping(str(tmp_path), clock, lambda *_: None, program)
+    shipping.step()
+    eventually(lambda: shipping.poll() is False)
+    trouble = shipping.trouble()
+    assert trouble is not None
+    assert words in str(trouble["words"])

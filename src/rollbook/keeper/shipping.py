@@ -80,8 +80,9 @@ class Shipping(Child):
         shipped = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
         words = str(shipped.get("words") or "the shipping process ended badly")
         files, size = shipped.get("waiting_files") or 0, shipped.get("waiting_bytes") or 0
+        until = "until that is mended" if self._was_definite else "and are shipped later"
         return {
-            "words": f"{words}. {files} files ({size:,} bytes) wait here and are shipped later",
+            "words": f"{words}. {files} files ({size:,} bytes) wait here {until}",
             "failures": self.failures,
             "is_definite": self._was_definite,
         }
