@@ -22,7 +22,7 @@ from rollbook.book import nearest as near
 from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
-from rollbook.run import current, ending
+from rollbook.run import ending
 from rollbook.seal.folder import seal
 from rollbook.storage import encode
 from rollbook.storage.parts import Part
@@ -44,8 +44,6 @@ def new_run(tmp_path: Path) -> Iterator[Any]:
         ending.forget(run)
         run.writer.close()
         run.status = "finished"
-        if run in current.opened:  # a test of another room may ask which run is open
-            current.opened.remove(run)
 
 
 def cartpole(steps: int = 6) -> Any:
