@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -21,6 +22,9 @@ from rollbook.server.frames import unpack
 from rollbook.server.serving import Listening, address_of, listen, prepared
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.static_copy import export
+from waiting import PATIENCE
+
+get = functools.partial(httpx2.get, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -39,15 +43,15 @@ def page(tmp_path: Path) -> Path:
 def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
     with listen(Settings((str(recorded),))) as server:
         assert server.settings.port
-        answer = httpx2.get(server.address + "api/hello")
+        answer = get(server.address + "api/hello")
         assert answer.json()["runs"] == 6
         assert "server" not in answer.headers
-        with connect(server.address.replace("http", "ws") + "api/live") as socket:
+        with connect(server.address.replace("http", "ws") + "api/live", open_timeout=PATIENCE) as socket:
             assert json.loads(socket.recv())["type"] == "hello"
         series = {"runs": [answer.json()["server"]], "keys": ["a"]}
-        assert httpx2.post(server.address + "api/series", json=series).status_code == 404
+        assert httpx2.post(server.address + "api/series", json=series, timeout=PATIENCE).status_code == 404
     with pytest.raises(httpx2.ConnectError):
-        httpx2.get(server.address + "api/hello")
+        get(server.address + "api/hello")
 
 
 def test_a_port_that_is_taken_is_said(recorded: Path) -> None:
@@ -137,10 +141,10 @@ def test_a_notebook_embeds_the_page_of_a_run(tmp_path: Path) -> None:
         assert 'height="300"' in shown._repr_html_()
         assert f"rollbook ui {run.folder}" in shown._repr_html_(), "a saved notebook is read without its kernel"
         assert run.book.show().address == shown.address  # one server for one folder
-        answer = httpx2.get(shown.address + "api/hello")
+        answer = get(shown.address + "api/hello")
         assert answer.json()["only"] == run.id
-        assert "http://localhost:*" in httpx2.get(shown.address).headers["content-security-policy"]
-        assert httpx2.get(shown.address + "api/hello", headers={"origin": "http://localhost:8888"}).status_code == 403
+        assert "http://localhost:*" in get(shown.address).headers["content-security-policy"]
+        assert get(shown.address + "api/hello", headers={"origin": "http://localhost:8888"}).status_code == 403
     finally:
         notebook._stop_all()
 
