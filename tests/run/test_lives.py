@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,19 @@ def test_a_checkpoint_saved_by_a_resumed_run_does_not_cost_it_its_window(start: 
     assert again.dump()["x/mean"] == 1.0
     again.restore("last")
     assert again.dump()["x/n"] == 1
+
+
+def test_a_clock_that_is_set_back_makes_no_run_end_before_it_began(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, nanoseconds = time.time, time.time_ns
+    for life in range(2):
+        run = start(run_id="mine", resume="allow")
+        run.log({"a": 1.0}, env_step=life)
+        monkeypatch.setattr(time, "time", lambda: seconds() - 3600)
+        monkeypatch.setattr(time, "time_ns", lambda: nanoseconds() - 3600 * 10**9)
+        run.finish()
+        about = run.book.info
+        assert about["ended"] >= about["created"]
+        assert 0 <= run.book.summary["length.seconds"] < 1800
+    assert about["attempts"][1]["ended"] >= about["attempts"][0]["ended"]

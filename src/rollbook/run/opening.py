@@ -253,7 +253,7 @@ def _add_attempt(life: _Life, begun: float, writer: str) -> None:
             "n": life.attempt,
             "parent": parent,
             "cut": {"time": max(time.time_ns(), life.not_before), "writers": {}} if parent else None,
-            "started": begun,
+            "started": max(begun, life.not_before / 1e9),
             "ended": None,
             "status": "running",
             "writer": writer,

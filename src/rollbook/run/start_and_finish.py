@@ -90,7 +90,7 @@ def end(run: Run, status: str) -> None:
     ticker = run._parts.ticker
     if ticker is not None:
         ticker.stop()
-    ended = time.time()
+    ended = max(time.time(), (now() + run.writer.time_offset) / 1e9)  # the host's clock may have been set back
     if run.writer.main:
         _fold_provenance(run)
         run.writer.frame_once(run._parts.final, {"mark": "final", "status": status})
