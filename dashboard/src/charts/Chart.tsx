@@ -29,6 +29,8 @@ export interface ChartProps {
   bare?: boolean;
   /** Names beside the values under the cursor: for charts whose lines no table names. */
   named?: boolean;
+  /** Whether the last values say something while no cursor is there; true if not given. */
+  lasts?: boolean;
   onPick?: (line: Line, x: number) => void;
   onForesee?: (line: Line, x: number) => void;
   onPlot?: (plot: Plot | null) => void;
@@ -57,8 +59,8 @@ export function Chart(props: ChartProps) {
         figure.current?.classList.toggle("here", hovered && x !== null);
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
         last = x;
-        if (hovered) write(reads.current, now.current.lines, x);
-        else later ??= setTimeout(() => { later = undefined; write(reads.current, now.current.lines, last); }, OTHERS);
+        if (hovered) write(reads.current, now.current, x);
+        else later ??= setTimeout(() => { later = undefined; write(reads.current, now.current, last); }, OTHERS);
       },
     });
     plot.current = made;
@@ -72,7 +74,7 @@ export function Chart(props: ChartProps) {
   const { lines, marks = [], span, xLog = false, yLog = false, robust = true, xKind = "number", big = false } = props;
   useEffect(() => {
     plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: big }, look);
-    write(reads.current, lines, props.hub.cursor.peek());
+    write(reads.current, props, props.hub.cursor.peek());
   }, [lines, marks, span, xLog, yLog, robust, xKind, big, look, props.hub]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
@@ -117,7 +119,7 @@ export function Chart(props: ChartProps) {
 }
 
 /** Values under the cursor, or the last ones where there is none. */
-function write(into: HTMLElement | null, lines: readonly Line[], x: number | null): void {
+function write(into: HTMLElement | null, { lines, lasts = true }: ChartProps, x: number | null): void {
   if (!into) return;
   let i = 0;
   for (const line of lines) {
@@ -125,7 +127,7 @@ function write(into: HTMLElement | null, lines: readonly Line[], x: number | nul
     const text = into.children[i++]?.lastElementChild;
     if (!text) return;
     const hit = x === null ? null : valueAt(line, x);
-    const said = x === null ? value(lastOf(line)) : hit ? value(hit.value) : "–";
+    const said = x === null ? (lasts ? value(lastOf(line)) : "") : hit ? value(hit.value) : "–";
     if (text.textContent !== said) text.textContent = said;
   }
 }

@@ -258,7 +258,7 @@ export class Plot implements Held {
     pen.textBaseline = "middle";
     for (const end of ends.slice(0, 12)) {
       low = Math.max(low + 12, Math.min(end.py, this.box.bottom));
-      pen.fillText(end.name.length > 16 ? `…${end.name.slice(-15)}` : end.name, this.box.right + 5, low, 86);
+      pen.fillText(end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name, this.box.right + 5, low, 86);
     }
   }
 

@@ -107,9 +107,10 @@ class RowHelpers:
 
 
 def _helpers_for(runs: int) -> int:
-    """So many helpers, half of the cores that we may use at most: none where they would not be faster."""
+    """So many helpers: half of the cores that we may use at most, on cores that nobody needs, where they are faster."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(0, min(cores // 2, (runs - _START) // (_START + _LEAST)))
+    busy = int(os.getloadavg()[0]) if hasattr(os, "getloadavg") else 0
+    return max(0, min(cores // 2, cores - 1 - busy, (runs - _START) // (_START + _LEAST)))
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ export function Profile({ found }: { found: CompareAnswer }) {
   return (
     <section class="card c5">
       <header><h2>Performance profile</h2><span class="soft">share of seeds above a value</span></header>
-      <div class="in tall"><Chart bare hub={hub} title={found.key} lines={lines} span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }} robust={false} xName="value" /></div>
+      <div class="in tall"><Chart bare hub={hub} title={found.key} lines={lines} span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }} robust={false} named lasts={false} xName="value" /></div>
     </section>
   );
 }
