@@ -172,7 +172,7 @@ def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None
     assert "finished, 2 died" in listed.output
     shown: dict[str, Any] = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).output)
     assert shown["writers"] == {"all": 3, "hosts": 1, "closed": 1, "died": 2}
-    assert "3 on 1 hosts, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
+    assert "3 on 1 host, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
 
 
 def test_an_address_is_small_and_makes_one_writer_a_process(start: Start) -> None:

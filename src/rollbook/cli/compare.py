@@ -124,7 +124,8 @@ def diff(
         print_arrow(differences.table(), as_json=as_json, as_csv=as_csv)
         return
     if not len(differences):
-        click.echo(f"{differences.runs} runs: nothing differs in configuration, code, packages or machine.")
+        many = f"{differences.runs} run{'' if differences.runs == 1 else 's'}"
+        click.echo(f"{many}: nothing differs in configuration, code, packages or machine.")
         return
     rows = differences.table().to_pylist()
     if metric is None:

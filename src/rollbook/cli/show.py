@@ -174,7 +174,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         _print_list("saved", [saved_count, *(_checkpoint(book, which, row) for which, row in saved.items())], width)
     writers = dict(about["writers"])
     if writers["all"] > 1:
-        total = f"{writers.pop('all'):,} on {writers.pop('hosts'):,} hosts"
+        hosts = writers.pop("hosts")
+        total = f"{writers.pop('all'):,} on {hosts:,} host{'' if hosts == 1 else 's'}"
         words = {"closed": "ended well", "writing": "write", "died": "died", "unknown": "cannot be judged from here"}
         _print_list("writers", [total, *(f"{n:,} {words[state]}" for state, n in writers.items())], width)
     _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
