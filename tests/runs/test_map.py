@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,39 @@ def test_a_run_beside_one_whose_process_dies_has_its_answer_without_any_retry(ru
     assert sorted(answers.values) == [0, 2, 3]
     (failed,) = answers.failed
     assert (failed.error, failed.tries) == ("its process died", 1)
+
+
+def waits_for_the_end_of_another(marks: str, book: Any) -> int:
+    """The process of the second run dies while that of the first is at work, which ends when that is known."""
+    if book.seed == 0:
+        until((Path(marks) / "known").exists)
+    if book.seed == 1:
+        os._exit(9)
+    return int(book.seed)
+
+
+def test_a_process_that_dies_right_after_it_was_started_is_heard_of(
+    runs: RunSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython's pool wakes up before it starts a process, and watches those it had: here it always looks too early."""
+    start = ProcessPoolExecutor._adjust_process_count
+
+    def late(pool: Any) -> None:
+        if pool._processes:  # the pool's thread has gone to wait again, for those
+            until(lambda: not pool._executor_manager_thread_wakeup._reader.poll())
+            pause(0.2)
+        start(pool)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_adjust_process_count", late)
+    two = runs.where("seed < 2")
+    answers = two.map(
+        functools.partial(waits_for_the_end_of_another, str(tmp_path)),
+        on="processes",
+        workers=2,
+        retries=0,
+        progress=lambda *_: (tmp_path / "known").touch(),
+    )
+    assert [(answer.value, answer.error) for answer in answers] == [(0, ""), (None, "its process died")]
 
 
 def test_when_the_time_is_up_what_is_there_is_the_answer(runs: RunSet) -> None:

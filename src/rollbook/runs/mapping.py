@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput, MissingExtra
@@ -193,6 +194,30 @@ class _Local:
 
 
 class _Processes(_Local):
+    """Processes of this host.
+
+    A pool hears of the end of those processes that it had when it last woke up, and CPython's `submit` wakes it before
+    it starts a further one: if that one dies and nothing else ends, nobody is told. So it is woken once more then.
+    """
+
+    def __init__(self, function: Callable[[Any], object], workers: int) -> None:
+        super().__init__(function, workers)
+        self._has_begun = False
+
+    def begin(self, place: int, path: str) -> None:
+        super().begin(place, path)
+        self._has_begun = True
+
+    def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
+        nothing = True
+        for answer in super().ended(seconds):
+            nothing = False
+            yield answer
+        if nothing and self._has_begun:
+            self._has_begun = False
+            with suppress(BrokenProcessPool):
+                self._pool.submit(int)
+
     def _make(self, workers: int) -> Executor:
         import multiprocessing
 
