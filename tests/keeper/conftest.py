@@ -20,7 +20,7 @@ from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import state_path
-from waiting import until
+from waiting import PATIENCE, until
 
 SOURCE = str(Path(rollbook.__file__).parent.parent)
 SEAL_NOTHING = (sys.executable, "-I", "-S", "-c", "pass")
@@ -128,6 +128,10 @@ def make_keeper() -> Iterator[Callable[..., Keeper]]:
 
     yield make
     for keeper in made:
+        if keeper._thread is not None:  # it does so itself, at its next step
+            keeper.hurry(0.0)
+            keeper._wake.set()
+            keeper._thread.join(PATIENCE)
         keeper.leave()
 
 

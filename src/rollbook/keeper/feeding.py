@@ -63,10 +63,10 @@ class Feeding:
 
     def close(self, *, ended: bool) -> None:
         """Close the sinks, if there are any; see `Sinks.close`."""
-        if self._sinks is not None:
-            self._sinks.close(ended=ended)
-            self._last_troubles = self._sinks.troubles()
-            self._sinks = None
+        sinks, self._sinks = self._sinks, None  # of two threads that close, one does
+        if sinks is not None:
+            sinks.close(ended=ended)
+            self._last_troubles = sinks.troubles()
 
     def ask_all_for(self, finished: frozenset[str]) -> None:
         """When one of these writers is new: from now on nothing is drained before threads have all of its rows."""
