@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
+from rollbook.server.facts import FactsShelf
 from rollbook.server.folding import telling_columns
 
 
@@ -95,6 +96,27 @@ def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: Test
     assert values == sorted(values)
     down = table(client, sort=[{"column": "last:train/return", "descending": True}])["rows"]
     assert [row["run"] for row in down] == [row["run"] for row in reversed(up)]
+
+
+def test_rows_are_in_order_as_soon_as_their_numbers_are_there_told_or_not(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FactsShelf, "_tell", lambda self: None)
+    up = table(client, sort=[{"column": "last:train/return"}], columns=["last:train/return"])["rows"]
+    values = [row["cells"]["last:train/return"] for row in up]
+    assert values == sorted(values)
+
+
+def test_runs_are_sorted_by_an_extreme_that_no_window_has_shown(client: TestClient, recorded: Path) -> None:
+    shown = table(client, columns=["max:train/return"], sections=False)["rows"]
+    highest = max(shown, key=lambda row: row["cells"]["max:train/return"])
+    lowest = min(shown, key=lambda row: row["cells"]["max:train/return"])
+    for descending, first in ((True, highest), (False, lowest)):
+        with client_of(recorded) as anew:
+            table(anew, columns=["last:train/return"])  # what a run logged last is known, its extremes are not
+            sort = [{"column": "max:train/return", "descending": descending}]
+            (row,) = table(anew, sort=sort, limit=1, sections=False)["rows"]
+        assert row["run"] == first["run"]
 
 
 def test_a_window_holds_no_more_than_was_asked_for(client: TestClient) -> None:

@@ -135,15 +135,17 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
     same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[], drawn=[], draw_first=0)
     key, stamp = ("table", msgspec.json.encode(same)), (shot.version, hall.facts.version if metrics else 0)
-    flattened = hall.shelf.get(key, stamp)
     pending = 0
     if metrics:
-        missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row)]
         extremes = {metric_of(column)[1] for column in metrics if is_metric(column) and metric_of(column)[0] != "last"}
+        missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row, extremes)]
         pending = hall.facts.fetch(missing, extremes) if missing else 0
+    # What was put in order without some of the numbers is not kept: they may be there before anybody says so.
+    flattened: _Flat | None = None if pending else hall.shelf.get(key, stamp)
     if flattened is None:
         flattened = _flatten(shot, ask, hall.facts.known)
-        hall.shelf.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
+        if not pending:
+            hall.shelf.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
     return flattened, pending
 
 
