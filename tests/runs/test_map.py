@@ -121,7 +121,7 @@ def test_a_process_that_dies_right_after_it_was_started_is_heard_of(
         retries=0,
         progress=lambda *_: (tmp_path / "known").touch(),
     )
-    assert [(answer.value, answer.error) for answer in answers] == [(0, ""), (None, "its process died")]
+    assert {answer.error: answer.value for answer in answers} == {"": 0, "its process died": None}
 
 
 def test_when_the_time_is_up_what_is_there_is_the_answer(runs: RunSet) -> None:
