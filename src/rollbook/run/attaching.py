@@ -104,7 +104,8 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
 
     if not page or home_is_here(page):
         raise NotARun(
-            f"a run was handed to this process as {folder}, and that folder is gone or belongs to another run now"
+            f"a run was handed to this process as {folder}, and that folder is gone or belongs to another run now. "
+            "Open the run again and hand over that, or call init() in this process"
         )
     try:
         own, is_part = folder_here(folder, nonce, page)

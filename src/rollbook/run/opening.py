@@ -46,9 +46,11 @@ class Wanted:
     """What `init` was asked for.
 
     Args:
+      project, name, run_id, resume, tags: as `init` takes them, checked.
       root: the absolute folder of all runs.
       clocks: all clocks, the standard ones first.
       total: as it was given; checked when the clocks of a run that is continued are known.
+      private: whether nobody but this user may look into a new run's folder.
       remote: where to ship the run; False for nowhere, None for where it was shipped before.
       given: the fields of `_UNSAID`, as plain values.
     """

@@ -76,7 +76,8 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
             continue
         nearest = _nearest(path, have)
         said = f"No run has {name}."
-        return f"{said} Did you mean {part}.{nearest} ({have[nearest]} runs)?" if nearest else said
+        runs = f"{have[nearest]} run{'' if have[nearest] == 1 else 's'}" if nearest else ""
+        return f"{said} Did you mean {part}.{nearest} ({runs})?" if nearest else said
     return None
 
 
